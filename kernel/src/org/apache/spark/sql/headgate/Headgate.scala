@@ -1,0 +1,110 @@
+package org.apache.spark.sql.headgate
+
+import java.util.{List => JList}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.{DataFrame => ApiFrame, SparkSession => ApiSession, SparkSessionExtensions}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.classic.{DataFrame, Dataset, SparkSession}
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+import org.apache.spark.sql.headgate.decode.DecodeStrategy
+import org.apache.spark.sql.headgate.lookup._
+import org.apache.spark.sql.headgate.sink.SinkProvider
+import org.apache.spark.sql.headgate.split._
+import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, Trigger}
+import org.apache.spark.sql.types.{DataType, StructType}
+
+/** Makes physical operators of our logical nodes. */
+class HeadgateStrategy(session: SparkSession) extends SparkStrategy {
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+    case l: Lookup =>
+      LookupExec(planLater(l.left), planLater(l.right), l.step, l.leftKeys, l.rightKeys, l.value,
+        l.position, l.deleted, l.found, l.missing, l.rider, RunningBatch.of(session)) :: Nil
+    case s: Split =>
+      SplitExec(planLater(s.child), s.conditions, s.counted, s.values, s.isRiding, s.ridersPass,
+        s.riderValues, s.output) :: Nil
+    case t: Tee => TeeExec(planLater(t.child)) :: Nil
+    case c: CountRows => CountRowsExec(planLater(c.child), c.step, c.counted) :: Nil
+    case other => DecodeStrategy.plan(session, other)
+  }
+}
+
+/** Named in spark.sql.extensions. */
+class HeadgateExtensions extends (SparkSessionExtensions => Unit) {
+  override def apply(e: SparkSessionExtensions): Unit =
+    e.injectPlannerStrategy((s: ApiSession) => new HeadgateStrategy(s.asInstanceOf[SparkSession]))
+}
+
+/** What headgate/kernel.py calls. */
+object Headgate {
+  private def classic(df: ApiFrame): DataFrame = df.asInstanceOf[DataFrame]
+
+  private def column(plan: LogicalPlan, name: String): Attribute =
+    plan.output.find(_.name == name).getOrElse(
+      throw new IllegalArgumentException(s"no column $name in ${plan.output.map(_.name).mkString(", ")}"))
+
+  def operatorId(step: String): Long = OperatorId.of(step)
+
+  /**
+   * @param table columns: the keys, then `value`; `position` and `deleted` may be null
+   * @param missing null, drop, side or wait:MILLISECONDS
+   */
+  def lookup(stream: ApiFrame, table: ApiFrame, step: String, streamKeys: JList[String],
+      tableKeys: JList[String], value: String, position: String, deleted: String, into: String,
+      missing: String): ApiFrame = {
+    val left = classic(stream).queryExecution.analyzed
+    val right = classic(table).queryExecution.analyzed
+    val stored = column(right, value)
+    Dataset.ofRows(classic(stream).sparkSession, Lookup(left, right, step,
+      streamKeys.asScala.map(column(left, _)).toSeq, tableKeys.asScala.map(column(right, _)).toSeq,
+      stored, Option(position).map(column(right, _)), Option(deleted).map(column(right, _)),
+      AttributeReference(into, stored.dataType)(), Missing.parse(missing),
+      left.output.find(_.name == SplitBuilder.Out)))
+  }
+
+  def tee(df: ApiFrame): ApiFrame =
+    Dataset.ofRows(classic(df).sparkSession, Tee(classic(df).queryExecution.analyzed))
+
+  def count(df: ApiFrame, step: String, output: String): ApiFrame =
+    Dataset.ofRows(classic(df).sparkSession, CountRows(classic(df).queryExecution.analyzed, step, output))
+
+  /** The users of a shared stream in one pass, or null if one of them is no plain chain. */
+  def split(base: ApiFrame, branches: JList[ApiFrame], sinks: JList[Integer],
+      sinkSchemas: JList[String], spreadBy: JList[String], riders: Boolean): ApiFrame =
+    SplitBuilder.build(classic(base),
+      branches.asScala.zip(sinks.asScala).map { case (b, s) =>
+        Branch(classic(b).queryExecution.analyzed, s.intValue)
+      }.toSeq,
+      sinkSchemas.asScala.map(DataType.fromJson(_).asInstanceOf[StructType]).toSeq,
+      spreadBy.asScala.toSeq, riders).orNull
+
+  def isChain(base: ApiFrame, top: ApiFrame): Boolean =
+    Chain.of(classic(top).queryExecution.analyzed, classic(base).queryExecution.analyzed).isDefined
+
+  /** The sources by name, as they stand in the offset log: one for each leaf, from the left. */
+  def sourceOrder(df: ApiFrame): JList[String] = Inspect.sourceOrder(classic(df)).asJava
+
+  def prototype(session: ApiSession, schemaJson: String): ApiFrame =
+    Inspect.prototype(session.asInstanceOf[SparkSession], schemaJson)
+  def stateful(df: ApiFrame): String = Inspect.stateful(classic(df))
+  def nondeterministic(df: ApiFrame): String = Inspect.nondeterministic(classic(df))
+
+  /** Starts a job's query; everyMs < 0: it ends when it has read what is there. */
+  def start(df: ApiFrame, name: String, checkpoint: String, spec: String, everyMs: Long): StreamingQuery = {
+    val frame = classic(df)
+    val session = frame.sparkSession
+    val sink = new SinkProvider().getTable(frame.schema, Array.empty, new java.util.HashMap[String, String]())
+    session.sessionState.streamingQueryManager.startQuery(
+      userSpecifiedName = Some(name), userSpecifiedCheckpointLocation = Some(checkpoint), df = frame,
+      extraOptions = Map("spec" -> spec), sink = sink, outputMode = OutputMode.Append(),
+      trigger = if (everyMs < 0) Trigger.AvailableNow() else Trigger.ProcessingTime(everyMs),
+      triggerClock = new JobClock(session))
+  }
+
+  def forget(runId: String): Unit = {
+    val id = java.util.UUID.fromString(runId)
+    Counters.forget(id); OnceABatch.forget(id); StopAfterBatch.forget(id)
+  }
+}

@@ -1,0 +1,59 @@
+package org.apache.spark.sql.headgate
+
+import java.util.UUID
+
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorStateInfo
+import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, MicroBatchExecution, StreamExecution}
+
+/**
+ * What a node of ours knows about the micro-batch that it is planned for (driver only).
+ *
+ * A plan prints its nodes' arguments and compares them to reuse exchanges: so this prints nothing
+ * of the execution (which would print the plan, for ever) and equals any other of the same batch.
+ */
+final class RunningBatch(val execution: IncrementalExecution) {
+  def runId: UUID = execution.runId
+  def id: Long = execution.currentBatchId
+  /** Processing time: the batch's time in the offset log, the same when the batch is replayed. */
+  def timeMs: Long = execution.offsetSeqMetadata.batchTimestampMs
+
+  def stateInfo(step: String): StatefulOperatorStateInfo = {
+    val operator = OperatorId.of(step)
+    StatefulOperatorStateInfo(execution.checkpointLocation, runId, operator, id,
+      execution.numStateStores, execution.stateSchemaMetadatas.get(operator),
+      execution.currentStateStoreCkptId.get(operator))
+  }
+
+  override def toString: String = s"batch $id"
+  override def equals(o: Any): Boolean = o match {
+    case b: RunningBatch => b.runId == runId && b.id == id
+    case _ => false
+  }
+  override def hashCode: Int = id.hashCode
+}
+
+object RunningBatch {
+  /** The IncrementalExecution that is being planned or executed on this thread, if any. */
+  def current(session: SparkSession): Option[IncrementalExecution] = {
+    val query = session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY)
+    val batch = session.sparkContext.getLocalProperty(MicroBatchExecution.BATCH_ID_KEY)
+    if (query == null || batch == null) None
+    else Option(session.sharedState.activeStreamingQueries.get(UUID.fromString(query)))
+      .flatMap(q => Option(q.lastExecution))
+      .filter(_.currentBatchId == batch.toLong)
+  }
+
+  def of(session: SparkSession): Option[RunningBatch] = current(session).map(new RunningBatch(_))
+}
+
+/** A step's state lives under a number made from its name, so it survives any change of the plan. */
+object OperatorId {
+  /** 31 bits with a high one set: the state reader parses an Int, and Spark's own ids are small.
+    * The same CRC-32 is made in Python (headgate/graph/model.py), where collisions are refused. */
+  def of(step: String): Long = {
+    val crc = new java.util.zip.CRC32
+    crc.update(step.getBytes(java.nio.charset.StandardCharsets.UTF_8))
+    (crc.getValue & 0x3fffffffL) | 0x40000000L
+  }
+}

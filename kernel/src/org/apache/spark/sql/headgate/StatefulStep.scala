@@ -1,0 +1,84 @@
+package org.apache.spark.sql.headgate
+
+import org.apache.hadoop.conf.Configuration
+
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.streaming.operators.stateful._
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.types.StructType
+
+/** One RocksDB store of a step, in every partition. */
+case class StoreSpec(name: String, keySchema: StructType, valueSchema: StructType,
+    encoder: KeyStateEncoderSpec)
+
+/**
+ * The base of our stateful operators: state under the step's own id, one or more stores a
+ * partition that are loaded and committed together, and the names that Spark reports.
+ */
+trait StatefulStep extends StateStoreWriter { self: SparkPlan =>
+  def step: String
+  def batch: Option[RunningBatch]
+  def stores: Seq[StoreSpec]
+
+  override def stateInfo: Option[StatefulOperatorStateInfo] = stateInfoOf
+  // decided once: later the execution may already belong to the next batch
+  @transient private lazy val stateInfoOf = batch.map(_.stateInfo(step))
+
+  override def shortName: String = s"headgate:$step"
+
+  override def validateAndMaybeEvolveStateSchema(hadoopConf: Configuration, batchId: Long,
+      stateSchemaVersion: Int): List[StateSchemaValidationResult] =
+    stores.toList.map { s =>
+      StateSchemaCompatibilityChecker.validateAndMaybeEvolveStateSchema(getStateInfo, hadoopConf,
+        List(StateStoreColFamilySchema(StateStore.DEFAULT_COL_FAMILY_NAME, 0, s.keySchema, 0,
+          s.valueSchema)), session.sessionState, stateSchemaVersion, storeName = s.name)
+    }
+
+  override def operatorStateMetadata(paths: List[List[String]]): OperatorStateMetadata = {
+    val info = getStateInfo
+    OperatorStateMetadataV1(OperatorInfoV1(info.operatorId, shortName), stores.map { s =>
+      val prefix = s.encoder match {
+        case p: PrefixKeyScanStateEncoderSpec => p.numColsPrefixKey
+        case _ => 0
+      }
+      StateStoreMetadataV1(s.name, prefix, info.numPartitions)
+    }.toArray)
+  }
+
+  /** Commits every store of the task, then reports their ids and sizes to the driver. */
+  protected def commitStores(opened: OpenStores): Unit = {
+    longMetric("commitTimeMs") += timeTakenMs { opened.stores.foreach(_.commit()) }
+    opened.stores.foreach(setStoreMetrics(_, setCheckpointInfo = false))
+    setOperatorMetrics(opened.stores.length)
+    if (opened.conf.enableStateStoreCheckpointIds) {
+      val infos = opened.stores.map(_.getStateStoreCheckpointInfo())
+      setStateStoreCheckpointInfo(StatefulOpStateStoreCheckpointInfo(
+        infos.head.partitionId, infos.head.batchVersion,
+        Some(infos.map(_.stateStoreCkptId.get)),
+        infos.head.baseStateStoreCkptId.map(_ => infos.map(_.baseStateStoreCkptId.get))))
+    }
+  }
+}
+
+/** The stores of one task, loaded at the version that the batch starts from. */
+final class OpenStores(val ids: Array[StateStoreProviderId], val stores: Array[StateStore],
+    val version: Long, val loadedIds: Option[Array[String]], val conf: StateStoreConf)
+
+object OpenStores {
+  def load(info: StatefulOperatorStateInfo, partition: Int, specs: Seq[StoreSpec],
+      conf: StateStoreConf, hadoop: Configuration): OpenStores = {
+    val loaded = info.getStateStoreCkptId(partition)
+    val ids = specs.map(s => StateStoreProviderId(info, partition, s.name)).toArray
+    val opened = new Array[StateStore](specs.length)
+    // a task that ends without a commit leaves no half-written version behind
+    TaskContext.get().addTaskCompletionListener[Unit] { _ =>
+      opened.foreach(s => if (s != null && !s.hasCommitted) s.abort())
+    }
+    specs.zipWithIndex.foreach { case (s, i) =>
+      opened(i) = StateStore.get(ids(i), s.keySchema, s.valueSchema, s.encoder, info.storeVersion,
+        loaded.map(_(i)), info.stateSchemaMetadata, useColumnFamilies = false, conf, hadoop)
+    }
+    new OpenStores(ids, opened, info.storeVersion, loaded, conf)
+  }
+}

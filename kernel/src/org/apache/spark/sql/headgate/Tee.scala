@@ -1,0 +1,26 @@
+package org.apache.spark.sql.headgate
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, SortOrder}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning
+import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+
+/**
+ * A stream that several steps use. It stands above a repartition and claims every column, so that
+ * no optimizer rule makes its copies differ; Spark's ReuseExchange then computes it once.
+ */
+case class Tee(child: LogicalPlan) extends UnaryNode {
+  override def output: Seq[Attribute] = child.output
+  @transient override lazy val references: AttributeSet = child.outputSet
+  override protected def withNewChildInternal(c: LogicalPlan): Tee = copy(child = c)
+}
+
+case class TeeExec(child: SparkPlan) extends UnaryExecNode {
+  override def output: Seq[Attribute] = child.output
+  override def outputPartitioning: Partitioning = child.outputPartitioning
+  override def outputOrdering: Seq[SortOrder] = child.outputOrdering
+  override protected def doExecute(): RDD[InternalRow] = child.execute()
+  override protected def withNewChildInternal(c: SparkPlan): TeeExec = copy(child = c)
+}

@@ -1,0 +1,106 @@
+package org.apache.spark.sql.headgate.lookup
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.physical._
+import org.apache.spark.sql.execution.{BinaryExecNode, SparkPlan}
+import org.apache.spark.sql.execution.streaming.operators.stateful._
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper._
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.headgate._
+import org.apache.spark.sql.types._
+import org.apache.spark.util.SerializableConfiguration
+
+/** Runs a [[Lookup]]: both sides come partitioned by key; the work of a partition is LookupTask. */
+case class LookupExec(left: SparkPlan, right: SparkPlan, step: String, leftKeys: Seq[Attribute],
+    rightKeys: Seq[Attribute], value: Attribute, position: Option[Attribute],
+    deleted: Option[Attribute], found: Attribute, missing: Missing, rider: Option[Attribute],
+    @transient batch: Option[RunningBatch])
+  extends BinaryExecNode with StatefulStep {
+
+  override def output: Seq[Attribute] = left.output :+ found
+  override def producedAttributes: AttributeSet = AttributeSet(found)
+  override def outputPartitioning: Partitioning = left.outputPartitioning
+  override def requiredChildDistribution: Seq[Distribution] = Seq(
+    StatefulOpClusteredDistribution(leftKeys, getStateInfo.numPartitions),
+    StatefulOpClusteredDistribution(rightKeys, getStateInfo.numPartitions))
+  // a shuffle delivers blocks in any order: versions of a table row are applied by source position
+  override def requiredChildOrdering: Seq[Seq[SortOrder]] =
+    Seq(Nil, position.map(SortOrder(_, Ascending)).toSeq)
+  override protected def withNewChildrenInternal(l: SparkPlan, r: SparkPlan): LookupExec =
+    copy(left = l, right = r)
+
+  private def waits: Boolean = missing.isInstanceOf[Missing.Wait]
+  private def waitingColumns: Seq[Attribute] = left.output.filterNot(a => rider.exists(_.semanticEquals(a)))
+
+  override def stores: Seq[StoreSpec] = {
+    val keyFields = rightKeys.zipWithIndex.map { case (k, i) => StructField(s"key$i", k.dataType) }
+    val key = StructType(keyFields)
+    val rows = StoreSpec(StateStoreId.DEFAULT_STORE_NAME, key,
+      StructType(StructField("row", value.dataType) :: Nil), NoPrefixKeyStateEncoderSpec(key))
+    if (!waits) Seq(rows)
+    else {
+      val deadline = StructField("deadline", LongType, nullable = false)
+      val number = StructField("number", LongType, nullable = false)
+      val byKey = StructType(keyFields ++ Seq(deadline, number))
+      val byTime = StructType(Seq(deadline, number) ++ keyFields)
+      val none = StructType(StructField("none", BooleanType) :: Nil)
+      val waiting = StructType(waitingColumns.map(a => StructField(a.name, a.dataType)))
+      Seq(rows,
+        StoreSpec("waiting", byKey, waiting, PrefixKeyScanStateEncoderSpec(byKey, key.length)),
+        StoreSpec("deadlines", byTime, none, RangeKeyScanStateEncoderSpec(byTime, Seq(0))))
+    }
+  }
+  override val stateStoreNames: Seq[String] =
+    if (waits) Seq(StateStoreId.DEFAULT_STORE_NAME, "waiting", "deadlines")
+    else Seq(StateStoreId.DEFAULT_STORE_NAME)
+
+  override def customStatefulOperatorMetrics: Seq[StatefulOperatorCustomMetric] = Seq(
+    StatefulOperatorCustomSumMetric("headgateCacheHits", "rows found in the cache"),
+    StatefulOperatorCustomSumMetric("headgateCacheBytes", "bytes held by the cache"))
+
+  // waiting rows time out without new input: ask for a batch when the first of them is due
+  @transient private lazy val deadlines = new LeastDeadline
+  override def shouldRunAnotherBatch(watermark: Long): Boolean =
+    waits && deadlines.value <= System.currentTimeMillis() + JobClock.offset(session)
+
+  override protected def doExecute(): RDD[InternalRow] = {
+    batch.foreach(b => OnceABatch.check(b, step))
+    metrics // created on the driver before the closure is made
+    val info = getStateInfo
+    val conf = new StateStoreConf(session.sessionState.conf)
+    val hadoop = SerializableConfiguration.broadcast(sparkContext, session.sessionState.newHadoopConf())
+    def counter(output: String) = Counters.register(session, step, output)
+    val unmatched = missing match {
+      case Missing.Null => "records_unmatched"
+      case Missing.Drop => "records_dropped"
+      case _ => "records_out_missing"
+    }
+    if (waits) sparkContext.register(deadlines, s"headgate $step deadlines")
+    val plan = LookupPlan(leftKeys, rightKeys, value, deleted, missing, rider, left.output, right.output,
+      if (waits) waitingColumns else Nil, batch.fold(0L)(_.timeMs), batch.fold(0L)(_.id),
+      CacheConf.bytes(session.sessionState.conf),
+      LookupCounters(counter("records_in"), counter("records_out"), counter(unmatched),
+        counter("state_inserted"), counter("state_removed"),
+        if (waits) counter("waiting_added") else null,
+        if (waits) counter("waiting_removed") else null),
+      if (waits) Some(deadlines) else None, TaskFailures.every(session))
+    val specs = stores
+    val coordinator = session.sessionState.streamingQueryManager.stateStoreCoordinator
+    left.execute().stateStoreAwareZipPartitions(right.execute(), info, stateStoreNames, coordinator) {
+      (partition, stream, rows) =>
+        val started = System.nanoTime()
+        val opened = OpenStores.load(info, partition, specs, conf, hadoop.value.value)
+        new LookupTask(plan, opened, stream, rows, task => {
+          longMetric("allUpdatesTimeMs") += (System.nanoTime() - started) / 1000000
+          longMetric("numOutputRows") += task.rowsOut
+          longMetric("numUpdatedStateRows") += task.rowsStored
+          longMetric("numRemovedStateRows") += task.rowsRemoved
+          longMetric("headgateCacheHits") += task.cacheHits
+          longMetric("headgateCacheBytes") += task.cacheBytes
+          commitStores(opened)
+        })
+    }
+  }
+}

@@ -1,0 +1,112 @@
+package org.apache.spark.sql.headgate.lookup
+
+import java.lang.{Long => JLong}
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowJoiner
+import org.apache.spark.sql.headgate._
+import org.apache.spark.sql.types._
+import org.apache.spark.util.AccumulatorV2
+
+/**
+ * Stream rows held until their table row comes or their time is up: by key in one store, by
+ * deadline in another, so that neither a release nor a time-out ever scans what is not due.
+ */
+final class WaitingRows(plan: LookupPlan, opened: OpenStores, joiner: UnsafeRowJoiner) {
+  private val byKey = opened.stores(1)
+  private val byTime = opened.stores(2)
+  private val timeout = plan.missing match { case Missing.Wait(ms) => ms; case _ => 0L }
+  private val keyTypes = plan.rightKeys.map(_.dataType)
+  private val keys = keyTypes.indices.map(i => BoundReference(i, keyTypes(i), nullable = true))
+  private def extra(i: Int) = BoundReference(keyTypes.length + i, LongType, nullable = false)
+  // (key..., deadline, number) and the same with the time first
+  private val keyedRow = UnsafeProjection.create(keys ++ Seq(extra(0), extra(1)))
+  private val timedRow = UnsafeProjection.create(Seq(extra(0), extra(1)) ++ keys)
+  private val timedToKeyed = UnsafeProjection.create(keyTypes.indices.map(i =>
+    BoundReference(i + 2, keyTypes(i), nullable = true)) ++ Seq(
+    BoundReference(0, LongType, nullable = false), BoundReference(1, LongType, nullable = false)))
+  private val keptColumns = UnsafeProjection.create(plan.waiting, plan.left)
+  private val allColumns = UnsafeProjection.create(plan.left.map(a =>
+    if (plan.waiting.exists(_.semanticEquals(a))) a else Literal(null, a.dataType)), plan.waiting)
+  private val empty = UnsafeProjection.create(StructType(StructField("none", BooleanType) :: Nil))
+    .apply(InternalRow(null)).copy()
+  private val pair = new GenericInternalRow(2)
+  private val joined = new JoinedRow
+  private val cameFor = mutable.LinkedHashSet.empty[UnsafeRow]
+  private var number = plan.batchId << 32
+
+  def tableRowCame(key: UnsafeRow): Unit = {
+    val some = byKey.prefixScan(key)
+    val found = try some.hasNext finally some.close()
+    if (found) cameFor += key.copy()
+  }
+
+  def hold(key: UnsafeRow, row: UnsafeRow): Unit = {
+    number += 1
+    pair.setLong(0, plan.timeMs + timeout); pair.setLong(1, number)
+    joined(key, pair)
+    byKey.put(keyedRow(joined), keptColumns(row))
+    byTime.put(timedRow(joined), empty)
+    plan.counters.waitingAdded.inc()
+  }
+
+  /** The waiting rows whose table row is there now, joined; they are waiting no more. */
+  def release(find: UnsafeRow => UnsafeRow): Iterator[InternalRow] =
+    cameFor.iterator.flatMap { key =>
+      val value = find(key) // as of the end of this batch's table rows: it may be deleted again
+      if (value == null) Iterator.empty
+      else {
+        val rows = mutable.ArrayBuffer.empty[(UnsafeRow, UnsafeRow)]
+        val scan = byKey.prefixScan(key)
+        try scan.foreach(p => rows += ((p.key.copy(), p.value.copy()))) finally scan.close()
+        rows.iterator.map { case (k, row) =>
+          pair.setLong(0, k.getLong(keyTypes.length)); pair.setLong(1, k.getLong(keyTypes.length + 1))
+          byTime.remove(timedRow(joined(key, pair)))
+          byKey.remove(k)
+          plan.counters.waitingRemoved.inc()
+          joiner.join(allColumns(row), value)
+        }
+      }
+    }
+
+  /** The rows whose time is up at this batch's time, as they came; they are waiting no more. */
+  def expire(): Iterator[UnsafeRow] = {
+    val due = mutable.ArrayBuffer.empty[UnsafeRow]
+    val scan = byTime.iterator()
+    try {
+      var more = true
+      while (more && scan.hasNext) {
+        val k = scan.next().key
+        if (k.getLong(0) <= plan.timeMs) due += k.copy() else more = false
+      }
+    } finally scan.close()
+    due.iterator.map { timed =>
+      val keyed = timedToKeyed(timed)
+      val row = allColumns(byKey.get(keyed).copy())
+      byKey.remove(keyed); byTime.remove(timed)
+      plan.counters.waitingRemoved.inc()
+      row
+    }
+  }
+
+  /** Tells the driver when the next row is due. */
+  def close(): Unit = {
+    val scan = byTime.iterator()
+    try if (scan.hasNext) plan.deadlines.foreach(_.add(scan.next().key.getLong(0)))
+    finally scan.close()
+  }
+}
+
+/** The earliest deadline over all partitions, known to the driver after the batch. */
+final class LeastDeadline extends AccumulatorV2[JLong, JLong] {
+  private var least = Long.MaxValue
+  override def isZero: Boolean = least == Long.MaxValue
+  override def copy(): LeastDeadline = { val c = new LeastDeadline; c.least = least; c }
+  override def reset(): Unit = least = Long.MaxValue
+  override def add(at: JLong): Unit = least = math.min(least, at)
+  override def merge(o: AccumulatorV2[JLong, JLong]): Unit = least = math.min(least, o.value)
+  override def value: JLong = least
+}

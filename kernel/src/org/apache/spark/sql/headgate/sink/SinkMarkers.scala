@@ -1,0 +1,29 @@
+/** Owns the question which batches of a run are out already. */
+package org.apache.spark.sql.headgate.sink
+
+import com.fasterxml.jackson.databind.node.JsonNodeFactory
+
+import org.apache.spark.sql.headgate.log.Topic
+
+object SinkMarkers {
+
+  /** The last committed batch of each sink as a JSON object, null for a sink that has none.
+    *
+    * A console remembers nothing and a batch without rows leaves no mark, so they are null or behind.
+    */
+  def committed(specJson: String): String = {
+    val spec = JobSpec.parse(specJson)
+    val json = JsonNodeFactory.instance.objectNode()
+    spec.sinks.foreach { sink =>
+      val last = sink.kind match {
+        case "log" => new LogCommit(Topic.at(sink.path), spec.writerId(sink), fsync = false).lastBatch
+        case "files" =>
+          new FilesCommit(
+            Topic.localPath(sink.path), spec.run, spec.writerId(sink), fsync = false).lastBatch
+        case _ => -1L
+      }
+      if (last < 0) json.putNull(sink.name) else json.put(sink.name, last)
+    }
+    json.toString
+  }
+}

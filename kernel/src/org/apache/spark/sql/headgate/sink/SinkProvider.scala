@@ -1,0 +1,47 @@
+/** Owns the sinks of a job as a Spark data source that is written as a stream. */
+package org.apache.spark.sql.headgate.sink
+
+import java.util.{EnumSet, Map => JMap, Set => JSet}
+
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.connector.catalog.{SupportsWrite, Table, TableCapability, TableProvider}
+import org.apache.spark.sql.connector.expressions.Transform
+import org.apache.spark.sql.connector.write.{LogicalWriteInfo, Write, WriteBuilder}
+import org.apache.spark.sql.connector.write.streaming.StreamingWrite
+import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+/** Options: `spec` (see [[JobSpec]]) and `fsync` (default true: what is committed survives a power
+  * cut). Columns: `__hg_sink INT`, then one struct per sink, of which only the named one is filled.
+  */
+class SinkProvider extends TableProvider {
+  override def supportsExternalMetadata: Boolean = true
+
+  override def inferSchema(options: CaseInsensitiveStringMap): StructType = new StructType()
+
+  override def getTable(
+      schema: StructType,
+      partitioning: Array[Transform],
+      properties: JMap[String, String]): Table = new SinkTable(schema)
+}
+
+private final class SinkTable(columns: StructType) extends Table with SupportsWrite {
+  override def name: String = "headgate"
+
+  override def schema: StructType = columns
+
+  override def capabilities: JSet[TableCapability] =
+    EnumSet.of(TableCapability.STREAMING_WRITE, TableCapability.ACCEPT_ANY_SCHEMA)
+
+  override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = {
+    val spec = JobSpec.parse(info.options.get("spec"))
+    val fsync = info.options.getBoolean("fsync", true)
+    new WriteBuilder with SupportsStreamingUpdateAsAppend {
+      override def build(): Write = new Write {
+        override def toStreaming: StreamingWrite =
+          new SinkWrite(SparkSession.active, spec, info.schema, fsync)
+      }
+    }
+  }
+}

@@ -1,0 +1,85 @@
+/** Owns what a job's sinks are told: the option `spec`, and the columns that each sink gets. */
+package org.apache.spark.sql.headgate.sink
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+
+import org.apache.spark.sql.types.StructType
+
+/** One sink of a job.
+  *
+  * @param kind log, files or console
+  * @param keyed whether the first column is the record's key and no part of its value (log)
+  * @param partitions of a topic that the sink has to create (log)
+  * @param format parquet, json or csv (files)
+  * @param options of the format (files)
+  */
+case class SinkSpec(
+    name: String,
+    kind: String,
+    path: String,
+    keyed: Boolean,
+    partitions: Int,
+    format: String,
+    options: Map[String, String]) {
+  require(SinkSpec.Kinds.contains(kind), s"sink '$name': kind log, files or console, not '$kind'")
+}
+
+/** All sinks of a job, in the order of the columns r0, r1, ... */
+case class JobSpec(job: String, run: String, journal: String, sinks: Seq[SinkSpec]) {
+
+  /** Under which name a sink's batches are marked as committed: another run is another writer. */
+  def writerId(sink: SinkSpec): String = Seq(job, run, sink.name).map(JobSpec.fileName).mkString(".")
+}
+
+object SinkSpec {
+  val Kinds: Set[String] = Set("log", "files", "console")
+  val SinkColumn = "__hg_sink"
+}
+
+object JobSpec {
+  private val mapper = new ObjectMapper()
+
+  def parse(json: String): JobSpec = {
+    require(json != null, "the sink needs the option 'spec'")
+    val root = mapper.readTree(json)
+    JobSpec(
+      text(root, "job", ""),
+      text(root, "run", ""),
+      text(root, "journal", ""),
+      root.get("sinks").elements.asScala.map(sink).toSeq)
+  }
+
+  /** The struct of each sink in the rows that come. */
+  def structs(spec: JobSpec, schema: StructType): Seq[StructType] = {
+    require(
+      schema.length == spec.sinks.length + 1 && schema.head.name == SinkSpec.SinkColumn,
+      s"columns for ${spec.sinks.length} sinks expected, got ${schema.fieldNames.mkString(", ")}")
+    schema.fields.tail.map(_.dataType.asInstanceOf[StructType]).toSeq
+  }
+
+  private def sink(node: JsonNode): SinkSpec = {
+    val options = Option(node.get("options")).filter(_.isObject)
+      .map(_.properties.asScala.map(e => e.getKey -> e.getValue.asText).toMap)
+      .getOrElse(Map.empty[String, String])
+    SinkSpec(
+      name = text(node, "name", ""),
+      kind = text(node, "kind", ""),
+      path = text(node, "path", ""),
+      keyed = text(node, "key", "").nonEmpty,
+      partitions = Option(node.get("partitions")).filter(_.isNumber).map(_.asInt).getOrElse(1),
+      format = text(node, "format", "parquet"),
+      options = options)
+  }
+
+  private def text(node: JsonNode, name: String, otherwise: String): String =
+    Option(node.get(name)).filterNot(_.isNull).map(_.asText).getOrElse(otherwise)
+
+  /** A name as part of a file name: what a file system may not like is written as %XX. */
+  private def fileName(name: String): String =
+    name.getBytes("UTF-8").map { b =>
+      val c = (b & 0xff).toChar
+      if (c.isLetterOrDigit && c < 128 || c == '_' || c == '-') c.toString else f"%%${b & 0xff}%02X"
+    }.mkString
+}

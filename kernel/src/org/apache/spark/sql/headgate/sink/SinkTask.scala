@@ -1,0 +1,79 @@
+/** Owns a task of the write: every row to the sink that it names. */
+package org.apache.spark.sql.headgate.sink
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.connector.write.{DataWriter, WriterCommitMessage}
+import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory
+import org.apache.spark.sql.execution.datasources.OutputWriterFactory
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.util.SerializableConfiguration
+
+/** What a task needs to write one sink, made on the driver for each batch.
+  *
+  * @param committed the sink's last committed batch, or -1: a batch up to it is not written again
+  * @param topicPartitions of the log topic
+  */
+case class SinkPlan(
+    spec: SinkSpec,
+    writerId: String,
+    schema: StructType,
+    staging: String,
+    committed: Long,
+    topicPartitions: Int,
+    files: OutputWriterFactory,
+    hadoop: SerializableConfiguration)
+
+case class SinkTaskFactory(sinks: Array[SinkPlan], timeZone: String, fsync: Boolean)
+  extends StreamingDataWriterFactory {
+
+  override def createWriter(partitionId: Int, taskId: Long, epochId: Long): DataWriter[InternalRow] =
+    new SinkTask(this, partitionId, taskId, epochId)
+
+  private[sink] def writer(sink: Int, task: Int, attempt: Long, batch: Long): SinkWriter = {
+    val plan = sinks(sink)
+    val place = TaskPlace(sink, plan.writerId, batch, task, attempt)
+    if (batch <= plan.committed) new DrainWriter
+    else plan.spec.kind match {
+      case "log" =>
+        new LogWriter(place, plan.staging, plan.schema, plan.spec.keyed, plan.topicPartitions,
+          timeZone, fsync)
+      case "files" =>
+        new FilesWriter(place, plan.staging, plan.schema, plan.files, plan.hadoop, fsync)
+      case "console" => new ConsoleWriter(sink, plan.schema, timeZone)
+    }
+  }
+}
+
+/** Writes the rows of one task; a sink's writer is made when its first row comes. */
+final class SinkTask(factory: SinkTaskFactory, task: Int, attempt: Long, batch: Long)
+  extends DataWriter[InternalRow] {
+
+  private val widths = factory.sinks.map(_.schema.length)
+  private val writers = new Array[SinkWriter](factory.sinks.length)
+  private var done = false
+
+  override def write(row: InternalRow): Unit = {
+    val sink = row.getInt(0)
+    var writer = writers(sink)
+    if (writer == null) {
+      writer = factory.writer(sink, task, attempt, batch)
+      writers(sink) = writer
+    }
+    writer.write(row.getStruct(sink + 1, widths(sink)))
+  }
+
+  override def commit(): WriterCommitMessage = {
+    val open = writers.toSeq.filter(_ != null)
+    open.foreach(_.finish())
+    done = true
+    TaskFiles(task, open.flatMap(_.staged), open.flatMap(_.shown))
+  }
+
+  override def abort(): Unit = {
+    done = true
+    writers.foreach(w => if (w != null) w.abort())
+  }
+
+  /** Spark calls this after commit and abort alike; a task that got neither leaves no files. */
+  override def close(): Unit = if (!done) abort()
+}

@@ -1,0 +1,140 @@
+/** Owns the driver's side of the write: preparing a batch, committing it sink by sink, the journal. */
+package org.apache.spark.sql.headgate.sink
+
+import java.nio.file.Files
+
+import org.apache.hadoop.mapreduce.Job
+
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.connector.write.{PhysicalWriteInfo, WriterCommitMessage}
+import org.apache.spark.sql.connector.write.streaming.{StreamingDataWriterFactory, StreamingWrite}
+import org.apache.spark.sql.execution.datasources.{FileFormat, OutputWriterFactory}
+import org.apache.spark.sql.execution.datasources.csv.CSVFileFormat
+import org.apache.spark.sql.execution.datasources.json.JsonFileFormat
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.headgate.{Counters, RunningBatch, StopAfterBatch}
+import org.apache.spark.sql.headgate.log.Topic
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.util.SerializableConfiguration
+
+/** Writes all sinks of a job in one pass.
+  *
+  * A commit goes sink by sink, each exactly once by its own marker; a crash between two sinks leaves
+  * the first out and the second not, and the replay of the batch does the rest. Last comes the
+  * batch's journal entry, so a batch with an entry is out in all sinks.
+  */
+final class SinkWrite(session: SparkSession, spec: JobSpec, schema: StructType, fsync: Boolean)
+  extends StreamingWrite {
+
+  private val structs = JobSpec.structs(spec, schema)
+  private val sinks = spec.sinks.toArray
+
+  /** Before the first task of this process writes: staged files may have the names of old ones. */
+  private lazy val recovered: Unit =
+    sinks.filter(_.kind == "log").foreach(logCommit(_).recover())
+
+  override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory = {
+    recovered
+    SinkTaskFactory(sinks.zip(structs).map { case (s, struct) => plan(s, struct) },
+      session.sessionState.conf.sessionLocalTimeZone, fsync)
+  }
+
+  private def plan(sink: SinkSpec, struct: StructType): SinkPlan = {
+    val writerId = spec.writerId(sink)
+    sink.kind match {
+      case "log" =>
+        val topic = Topic.at(sink.path)
+        topic.createIfMissing(sink.partitions)
+        Files.createDirectories(topic.staging)
+        SinkPlan(sink, writerId, struct, topic.staging.toString,
+          logCommit(sink).lastBatch, topic.partitions, null, null)
+      case "files" =>
+        val commit = filesCommit(sink)
+        Files.createDirectories(commit.staging)
+        val (factory, hadoop) = outputWriter(sink, struct)
+        SinkPlan(sink, writerId, struct, commit.staging.toString, commit.lastBatch, 0, factory, hadoop)
+      case _ => SinkPlan(sink, writerId, struct, "", -1L, 0, null, null)
+    }
+  }
+
+  private def outputWriter(
+      sink: SinkSpec, struct: StructType): (OutputWriterFactory, SerializableConfiguration) = {
+    val format: FileFormat = sink.format match {
+      case "parquet" => new ParquetFileFormat()
+      case "json" => new JsonFileFormat()
+      case "csv" => new CSVFileFormat()
+      case other =>
+        throw new IllegalArgumentException(
+          s"sink '${sink.name}': format parquet, json or csv, not '$other'")
+    }
+    val job = Job.getInstance(session.sessionState.newHadoopConfWithOptions(sink.options))
+    val factory = format.prepareWrite(session, job, sink.options, struct)
+    (factory, new SerializableConfiguration(job.getConfiguration))
+  }
+
+  override def commit(epochId: Long, messages: Array[WriterCommitMessage]): Unit = {
+    val tasks = filesOf(messages)
+    Failpoints.reach(spec.run, Failpoints.BeforeSink, epochId)
+    var midway = true
+    val reachMidway = () =>
+      if (midway) {
+        midway = false
+        Failpoints.reach(spec.run, Failpoints.MidSink, epochId)
+      }
+    sinks.indices.foreach { s =>
+      val staged = tasks.flatMap(_.staged).filter(_.sink == s)
+      sinks(s).kind match {
+        case "log" => logCommit(sinks(s)).commit(epochId, staged, reachMidway)
+        case "files" =>
+          filesCommit(sinks(s)).commit(epochId, staged)
+          if (staged.nonEmpty) reachMidway()
+        case _ => show(sinks(s), epochId, tasks.flatMap(_.shown).filter(_.sink == s))
+      }
+    }
+    reachMidway()
+    writeJournal(epochId)
+    Failpoints.reach(spec.run, Failpoints.AfterSink, epochId)
+    RunningBatch.current(session).foreach(b => StopAfterBatch.batchEnds(session, b.runId))
+  }
+
+  override def abort(epochId: Long, messages: Array[WriterCommitMessage]): Unit = {
+    val staged = filesOf(messages).flatMap(_.staged)
+    sinks.indices.foreach { s =>
+      val ofSink = staged.filter(_.sink == s)
+      sinks(s).kind match {
+        case "log" => logCommit(sinks(s)).abort(epochId, ofSink)
+        case "files" => filesCommit(sinks(s)).abort(epochId, ofSink)
+        case _ =>
+      }
+    }
+  }
+
+  override def toString: String = s"sinks of ${spec.job}: ${sinks.map(_.name).mkString(", ")}"
+
+  /** Tasks that finished, in the order of their numbers; the others' messages are null. */
+  private def filesOf(messages: Array[WriterCommitMessage]): Seq[TaskFiles] =
+    messages.toSeq.collect { case t: TaskFiles => t }.sortBy(_.task)
+
+  private def logCommit(sink: SinkSpec): LogCommit =
+    new LogCommit(Topic.at(sink.path), spec.writerId(sink), fsync)
+
+  private def filesCommit(sink: SinkSpec): FilesCommit =
+    new FilesCommit(Topic.localPath(sink.path), spec.run, spec.writerId(sink), fsync)
+
+  private def show(sink: SinkSpec, batch: Long, shown: Seq[Shown]): Unit = if (shown.nonEmpty) {
+    val rows = shown.map(_.rows).sum
+    val lines = shown.flatMap(_.lines).take(ConsoleWriter.Rows)
+    val more = if (rows > lines.length) s", the first ${lines.length}" else ""
+    val head = s"-- ${sink.name}, batch $batch: $rows ${if (rows == 1) "row" else "rows"}$more"
+    System.out.println((head +: lines).mkString(System.lineSeparator))
+    System.out.flush()
+  }
+
+  private def writeJournal(batch: Long): Unit = if (spec.journal.nonEmpty) {
+    val counters = RunningBatch.current(session)
+      .map(running => Counters.snapshotJson(running.runId, batch)).getOrElse("{}")
+    Topic.writeAtomically(
+      Topic.localPath(spec.journal).resolve(f"$batch%010d.json"),
+      s"""{"batch":$batch,"counters":$counters}""", fsync)
+  }
+}

@@ -1,0 +1,117 @@
+"""Headgate: Flink-grade stateful streams for PySpark.
+
+A job is a function that names its sources, steps and sinks:
+
+    import headgate as hg
+
+    @hg.job("store")
+    def store(job: hg.Job) -> None:
+        users = job.table("users", hg.topic("log:users", schema="id BIGINT, name STRING"), key="id")
+        orders = job.source("orders", hg.topic("log:orders", schema="user_id BIGINT, item STRING"))
+        found = orders.lookup("users_lookup", users, on="user_id", missing="side")
+        found.sink("enriched", hg.topic("log:enriched"))
+        found.missing.sink("unknown", hg.topic("log:unknown"))
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headgate.connectors import (
+        ConsoleSink,
+        FilesSink,
+        KafkaSink,
+        KafkaSource,
+        LogSink,
+        LogSource,
+        PulsarSource,
+        Sink,
+        Source,
+        Start,
+        Topic,
+        topic,
+    )
+    from headgate.connectors.base import Expr
+    from headgate.durations import Duration
+    from headgate.errors import HeadgateError
+    from headgate.graph import Graph
+    from headgate.jobdef import Job, JobDef, job
+    from headgate.runtime.handle import RunHandle, start
+    from headgate.schemas import Schema
+    from headgate.settings import (
+        Checkpoints,
+        Restart,
+        exponential_delay,
+        failure_rate,
+        fixed_delay,
+        no_restart,
+    )
+    from headgate.steps.lookup import Lookup, Table, Wait
+    from headgate.steps.source import EventTime, SourceStream, event_time
+    from headgate.stream import Stream
+
+__version__ = "0.1.0"
+
+# Loaded when they are used: the command line reads the home without paying for Spark's import.
+_WHERE = {
+    "headgate.connectors": "ConsoleSink FilesSink KafkaSink KafkaSource LogSink LogSource "
+    "PulsarSource Sink Source Start Topic topic",
+    "headgate.connectors.base": "Expr",
+    "headgate.durations": "Duration",
+    "headgate.errors": "HeadgateError",
+    "headgate.graph": "Graph",
+    "headgate.jobdef": "Job JobDef job",
+    "headgate.runtime.handle": "RunHandle start",
+    "headgate.schemas": "Schema",
+    "headgate.settings": "Checkpoints Restart exponential_delay "
+    "failure_rate fixed_delay no_restart",
+    "headgate.steps.lookup": "Lookup Table Wait",
+    "headgate.steps.source": "EventTime SourceStream event_time",
+    "headgate.stream": "Stream",
+}
+_MODULES = {name: module for module, names in _WHERE.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'headgate' has no attribute {name!r}")
+    return getattr(importlib.import_module(_MODULES[name]), name)
+
+
+__all__ = [
+    "Checkpoints",
+    "ConsoleSink",
+    "Duration",
+    "EventTime",
+    "Expr",
+    "FilesSink",
+    "Graph",
+    "HeadgateError",
+    "Job",
+    "JobDef",
+    "KafkaSink",
+    "KafkaSource",
+    "LogSink",
+    "LogSource",
+    "Lookup",
+    "PulsarSource",
+    "Restart",
+    "RunHandle",
+    "Schema",
+    "Sink",
+    "Source",
+    "SourceStream",
+    "Start",
+    "Stream",
+    "Table",
+    "Topic",
+    "Wait",
+    "event_time",
+    "exponential_delay",
+    "failure_rate",
+    "fixed_delay",
+    "job",
+    "no_restart",
+    "start",
+    "topic",
+]

@@ -1,0 +1,117 @@
+"""Loading the user's file: ``path/to/file.py:job`` to the job that it defines."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headgate.errors import HeadgateError, Location, NotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from headgate.jobdef import JobDef
+
+
+@dataclass(frozen=True)
+class App:
+    """A job and the file it came from."""
+
+    job: JobDef
+    file: Path
+
+    @property
+    def code(self) -> dict[str, str]:
+        """Where the code is and its hash, for a run's record."""
+        digest = hashlib.sha256(self.file.read_bytes()).hexdigest()
+        return {"file": str(self.file), "sha256": digest}
+
+
+def load_app(app: str) -> App:
+    """Import the file and find the job: by its variable, by its name, or the only one."""
+    text, _, wanted = app.rpartition(":") if _names_a_job(app) else (app, "", "")
+    file = Path(text).expanduser()
+    if file.suffix != ".py":
+        raise UsageError(
+            f"'{app}' is not a Python file with a job",
+            expected="path/to/file.py or path/to/file.py:job",
+            remedy="name the file in which the job is defined",
+        )
+    if not file.is_file():
+        raise NotFoundError(
+            f"there is no file {text}", remedy="check the path; it is relative to this folder"
+        )
+    file = file.resolve()
+    jobs = _jobs(_import(file))
+    return App(_pick(jobs, wanted, text), file)
+
+
+def _names_a_job(app: str) -> bool:
+    head, colon, tail = app.rpartition(":")
+    return bool(colon) and head.endswith(".py") and "/" not in tail
+
+
+def _import(file: Path) -> dict[str, object]:
+    # As python does for a script: modules beside the file can be imported.
+    if str(file.parent) not in sys.path:
+        sys.path.insert(0, str(file.parent))
+    name = file.stem if file.stem not in sys.modules else f"headgate_app_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{file} cannot be imported", remedy="check that it is a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except HeadgateError:
+        raise
+    except SyntaxError as error:
+        raise UsageError(
+            f"{file.name} has a syntax error: {error.msg}",
+            remedy="correct the line",
+            location=Location(error.filename or str(file), error.lineno or 0),
+        ) from error
+    except (Exception, SystemExit) as error:
+        raise UsageError(
+            f"importing {file.name} failed with {type(error).__name__}: {error}",
+            remedy="correct the line, or run the file with python to see more",
+            location=_user_line(error, file),
+        ) from error
+    return vars(module)
+
+
+def _user_line(error: BaseException, file: Path) -> Location:
+    """The innermost line of the user's own folder that the error went through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    mine = [f for f in frames if Path(f.filename).parent == file.parent]
+    return Location(mine[-1].filename, mine[-1].lineno or 0) if mine else Location(str(file), 1)
+
+
+def _jobs(names: dict[str, object]) -> dict[str, JobDef]:
+    from headgate.jobdef import JobDef
+
+    jobs: dict[str, JobDef] = {}
+    for name, value in names.items():
+        if isinstance(value, JobDef) and all(value is not job for job in jobs.values()):
+            jobs[name] = value
+    return jobs
+
+
+def _pick(jobs: dict[str, JobDef], wanted: str, file: str) -> JobDef:
+    known = ", ".join(f"{file}:{name}" for name in jobs)
+    if not jobs:
+        raise NotFoundError(
+            f"{file} defines no job", remedy='define one with @hg.job("name"), or name another file'
+        )
+    if not wanted:
+        if len(jobs) > 1:
+            raise UsageError(f"{file} defines several jobs", remedy=f"say which: {known}")
+        return next(iter(jobs.values()))
+    by_name = {job.name: job for job in jobs.values()}
+    job = jobs.get(wanted) or by_name.get(wanted)
+    if job is None:
+        raise NotFoundError(f"{file} defines no job '{wanted}'", remedy=f"it has: {known}")
+    return job

@@ -1,0 +1,111 @@
+"""What every command shares: its common options, where its words go, and its data."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from headgate.snapshots.home import Home, default_home
+
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
+@dataclass(frozen=True)
+class Ui:
+    """The common options of one command, and the way to standard output and error."""
+
+    json: bool = False
+    home_url: str | None = None
+    quiet: bool = False
+    color: bool = True
+    debug: bool = False
+
+    @property
+    def home(self) -> Home:
+        """The home that the command works on."""
+        return Home(self.home_url or default_home())
+
+    def say(self, text: str) -> None:
+        """Words for a person, on standard error; none with --quiet."""
+        if not self.quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    def data(self, value: Mapping[str, Any], text: Callable[[], str]) -> None:
+        """The command's result on standard output: JSON with --json, else the text."""
+        if self.json:
+            print(json.dumps({"version": 1, **value}, ensure_ascii=False, default=str))
+        elif shown := text():
+            print(shown)
+        sys.stdout.flush()
+
+
+_COMMON: dict[str, tuple[Any, Any]] = {
+    "json_output": (
+        Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")],
+        False,
+    ),
+    "home": (
+        Annotated[
+            str | None,
+            typer.Option(
+                "--home",
+                metavar="URI",
+                help="Folder or URL of the home [env HEADGATE_HOME, default .headgate].",
+            ),
+        ],
+        None,
+    ),
+    "quiet": (
+        Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")],
+        False,
+    ),
+    "no_color": (Annotated[bool, typer.Option("--no-color", help="No colours.")], False),
+    "debug": (
+        Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")],
+        False,
+    ),
+}
+
+current: Ui = Ui()
+"""The options of the running command, for whoever shows its error."""
+
+
+def command(app: typer.Typer, name: str, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Register a command whose first parameter is the Ui; the common options are added to it."""
+
+    def register(function: Callable[..., Any]) -> Any:
+        signature = inspect.signature(function, eval_str=True)
+        own = list(signature.parameters.values())[1:]
+        extra = [
+            inspect.Parameter(
+                key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+            )
+            for key, (annotation, default) in _COMMON.items()
+        ]
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            global current
+            common = {key: kwargs.pop(key) for key in _COMMON}
+            current = Ui(
+                json=common["json_output"],
+                home_url=common["home"],
+                quiet=common["quiet"],
+                color=not common["no_color"] and "NO_COLOR" not in os.environ,
+                debug=common["debug"],
+            )
+            return function(current, *args, **kwargs)
+
+        wrapper.__signature__ = signature.replace(parameters=[*own, *extra])  # type: ignore[attr-defined]
+        wrapper.__annotations__ = {p.name: p.annotation for p in [*own, *extra]}
+        return app.command(name, context_settings=HELP, **options)(wrapper)
+
+    return register

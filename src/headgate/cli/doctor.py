@@ -1,0 +1,50 @@
+"""``headgate doctor``: whether this machine can run jobs, and what to do if not."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from headgate.cli.common import Ui, command
+from headgate.errors import ExitCode
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    command(app, "doctor")(doctor)
+
+
+def doctor(
+    ui: Ui,
+    live: Annotated[
+        bool, typer.Option("--live", help="Also start Java and write to a remote home.")
+    ] = False,
+) -> None:
+    """Look at Java, Spark, the kernel and the home, with a remedy for each thing that is wrong."""
+    from headgate.doctor import run_checks
+
+    checks = run_checks(home=ui.home_url, live=live)
+    bad = [check for check in checks if not check.ok]
+    width = max(len(check.name) for check in checks)
+
+    def text() -> str:
+        lines = []
+        for check in checks:
+            lines.append(f"{'ok  ' if check.ok else 'FAIL'}  {check.name:<{width}}  {check.detail}")
+            if check.remedy:
+                lines.append(f"      {'':<{width}}  -> {check.remedy}")
+        return "\n".join(lines)
+
+    ui.data(
+        {
+            "ok": not bad,
+            "checks": [
+                {"name": c.name, "ok": c.ok, "detail": c.detail, "remedy": c.remedy} for c in checks
+            ],
+        },
+        text,
+    )
+    if bad:
+        ui.say(f"{len(bad)} of {len(checks)} checks failed")
+        raise typer.Exit(ExitCode.FAILED)

@@ -1,0 +1,225 @@
+"""``headgate list`` and ``headgate show``: how jobs are, from the home alone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Any
+
+import typer
+
+from headgate.cli.common import Ui, command
+from headgate.cli.tables import DASH, local_time, number, size, table
+from headgate.durations import format_duration
+from headgate.runtime.status import JobStatus, StepStatus, job_status, step_statuses
+from headgate.snapshots.home import JobHome
+from headgate.snapshots.model import EventRecord, now, to_iso
+
+_STATES = ("CREATED", "INITIALIZING", "RUNNING", "STOPPED", "FINISHED", "FAILED", "CRASHED")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs."""
+    command(app, "list")(list_jobs)
+    command(app, "show")(show_job)
+
+
+def list_jobs(
+    ui: Ui,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also jobs that never made a run.")
+    ] = False,
+    state: Annotated[
+        str | None, typer.Option("--state", metavar="S", help="Only jobs in this state.")
+    ] = None,
+) -> None:
+    """List the jobs of the home."""
+    if state is not None and state.upper() not in _STATES:
+        raise typer.BadParameter(f"'{state}' is not a state; use one of {', '.join(_STATES)}")
+    statuses = [job_status(job) for job in ui.home.jobs()]
+    shown = [
+        status
+        for status in statuses
+        if (everything or status.run is not None or status.state == "INITIALIZING")
+        and (state is None or status.state == state.upper())
+    ]
+    if not shown:
+        ui.say(f"no jobs in {ui.home.url}")
+    ui.data({"jobs": [_job_json(status) for status in shown]}, lambda: _list_text(shown))
+
+
+def _list_text(statuses: list[JobStatus]) -> str:
+    if not statuses:
+        return ""
+    head = [
+        "JOB", "STATE", "UP", "IN/S", "OUT/S", "WATERMARK LAG", "CHECKPOINT", "RESTARTS",
+    ]  # fmt: skip
+    return table(
+        head,
+        [
+            [
+                status.name,
+                status.state,
+                _up(status),
+                number(status.records_in_per_second),
+                number(status.records_out_per_second),
+                format_duration(status.watermark_lag) if status.watermark_lag else DASH,
+                _checkpoint(status),
+                number(status.restarts if status.state == "RUNNING" else None),
+            ]
+            for status in statuses
+        ],
+        right=["UP", "IN/S", "OUT/S", "WATERMARK LAG", "RESTARTS"],
+    )
+
+
+def show_job(
+    ui: Ui,
+    job: Annotated[str, typer.Argument(metavar="JOB", help="The job, or the start of its name.")],
+    steps: Annotated[
+        bool, typer.Option("--steps", help="Each step with its records and state.")
+    ] = False,
+) -> None:
+    """Show one job: its run, last checkpoint, steps and last failure."""
+    home = ui.home.find(job)
+    status = job_status(home)
+    rows = _steps(home, status)
+    value = _job_json(status)
+    value["steps"] = [_step_json(step) for step in rows]
+    ui.data(value, lambda: _show_text(status, rows if steps else None))
+
+
+def _steps(home: JobHome, status: JobStatus) -> list[StepStatus]:
+    run = home.current()
+    return step_statuses(run.graph(), status.checkpoint) if run else []
+
+
+def _show_text(status: JobStatus, steps: list[StepStatus] | None) -> str:
+    head = [f"{status.name}  {status.state}"]
+    if status.since:
+        head[0] += f" since {local_time(status.since)}"
+    if status.run:
+        head.append(f"run {status.run.run}")
+    if status.started:
+        head.append(str(status.started.details.get("master", "")))
+        spark = status.started.details.get("versions", {}).get("spark")
+        head.append(f"spark {spark}" if spark else "")
+    lines = ["   ".join(part for part in head if part)]
+    if steps is not None:
+        lines.append(_steps_text(status, steps))
+    else:
+        lines += _summary(status)
+    if status.failure:
+        lines += _failure_text(status.failure)
+    return "\n".join(lines)
+
+
+def _summary(status: JobStatus) -> list[str]:
+    lines = []
+    if status.run and status.run.parent:
+        lines.append(f"continues    ck:{status.run.parent.checkpoint} of {status.run.parent.run}")
+    if status.run and status.run.params:
+        params = "  ".join(f"{name}={value}" for name, value in status.run.params.items())
+        lines.append(f"params       {params}")
+    if status.lease:
+        owner = status.lease.owner
+        lines.append(f"driven by    process {owner.pid} on {owner.host}")
+    record = status.checkpoint
+    if record is None:
+        return [*lines, "checkpoint   none yet"]
+    took = ""
+    if record.duration_ms is not None:
+        took = f" in {format_duration(timedelta(milliseconds=record.duration_ms))}"
+    lines.append(f"checkpoint   ck:{record.id} at {local_time(record.completed_at)}{took}")
+    for name, offsets in record.sources.items():
+        at = ", ".join(f"{part}:{n:,}" for part, n in sorted(offsets.end.items(), key=_part))
+        behind = f"   behind by {offsets.behind():,}" if offsets.behind() else ""
+        lines.append(f"source       {name} at {at or 'its start'}{behind}")
+    if record.watermark:
+        lines.append(f"watermark    {local_time(record.watermark)}")
+    return lines
+
+
+def _part(item: tuple[str, int]) -> tuple[int, str]:
+    return (int(item[0]), "") if item[0].isdigit() else (0, item[0])
+
+
+def _steps_text(status: JobStatus, steps: list[StepStatus]) -> str:
+    mark = status.checkpoint.watermark if status.checkpoint else None
+    watermark = mark.astimezone().strftime("%H:%M:%S") if mark else DASH
+    head = [
+        "STEP", "KIND", "RECORDS IN", "RECORDS OUT", "SIDE", "STATE ROWS", "STATE SIZE",
+        "WATERMARK",
+    ]  # fmt: skip
+    return table(
+        head,
+        [
+            [
+                step.name,
+                step.kind,
+                number(step.records_in),
+                number(step.records_out),
+                "  ".join(f"{name} {count:,}" for name, count in step.side.items()),
+                number(step.state_rows),
+                size(step.state_bytes),
+                watermark if step.kind not in ("table", "sink") else DASH,
+            ]
+            for step in steps
+        ],
+        right=["RECORDS IN", "RECORDS OUT", "STATE ROWS", "STATE SIZE"],
+    )
+
+
+def _failure_text(failure: EventRecord) -> list[str]:
+    step = f" in step '{failure.details['step']}'" if failure.details.get("step") else ""
+    lines = [
+        f"last error   {local_time(failure.at)}  {failure.details.get('reason')}{step}: "
+        f"{failure.details.get('message')}"
+    ]
+    if failure.details.get("remedy"):
+        lines.append(f"             {failure.details['remedy']}")
+    return lines
+
+
+def _up(status: JobStatus) -> str:
+    running = status.state == "RUNNING" and status.since
+    return format_duration(now() - status.since) if running and status.since else DASH
+
+
+def _checkpoint(status: JobStatus) -> str:
+    record = status.checkpoint
+    if record is None:
+        return DASH
+    if status.state != "RUNNING" or record.completed_at is None:
+        return f"ck:{record.id}"
+    return f"ck:{record.id}  {format_duration(max(now() - record.completed_at, timedelta(0)))}"
+
+
+def _job_json(status: JobStatus) -> dict[str, Any]:
+    return {
+        "job": status.name,
+        "state": status.state,
+        "since": to_iso(status.since),
+        "run": status.run.to_json() if status.run else None,
+        "started": status.started.to_json() if status.started else None,
+        "owner": status.lease.owner.to_json() if status.lease else None,
+        "records_in_per_second": status.records_in_per_second,
+        "records_out_per_second": status.records_out_per_second,
+        "watermark_lag_seconds": status.watermark_lag.total_seconds()
+        if status.watermark_lag
+        else None,
+        "checkpoint": status.checkpoint.to_json() if status.checkpoint else None,
+        "restarts": status.restarts,
+        "last_error": status.failure.to_json() if status.failure else None,
+    }
+
+
+def _step_json(step: StepStatus) -> dict[str, Any]:
+    return {
+        "step": step.name,
+        "kind": step.kind,
+        "records_in": step.records_in,
+        "records_out": step.records_out,
+        "side": dict(step.side),
+        "state_rows": step.state_rows,
+        "state_bytes": step.state_bytes,
+    }

@@ -1,0 +1,135 @@
+"""The ``headgate`` command: all verbs, and errors as one sentence with the right exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+import sysconfig
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from headgate.cli import common
+from headgate.cli.doctor import register as register_doctor
+from headgate.cli.graphs import register as register_graphs
+from headgate.cli.jobs import register as register_jobs
+from headgate.cli.run import register as register_run
+from headgate.cli.topics import register as register_topics
+from headgate.errors import ExitCode, HeadgateError, Location, UsageError
+
+app = typer.Typer(
+    name="headgate",
+    help="Stateful streaming jobs on Spark: named steps, checkpoints, exactly-once sinks.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings=common.HELP,
+)
+register_run(app)
+register_graphs(app)
+register_jobs(app)
+register_topics(app)
+register_doctor(app)
+
+
+@app.callback()
+def _root() -> None:
+    """Stateful streaming jobs on Spark: named steps, checkpoints, exactly-once sinks."""
+
+
+# typer carries its own click; this is the root of the errors that a wrong command line raises.
+_ClickError: Any = typer.BadParameter.__mro__[2]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and exit with its code."""
+    sys.exit(int(invoke(sys.argv[1:] if arguments is None else arguments)))
+
+
+def invoke(arguments: Sequence[str]) -> int:
+    """Run one command and give its exit code."""
+    common.current = common.Ui(json="--json" in arguments, debug="--debug" in arguments)
+    try:
+        result = typer.main.get_command(app).main(
+            args=list(arguments), prog_name="headgate", standalone_mode=False
+        )
+        return int(result) if isinstance(result, int) else ExitCode.DONE
+    except typer.Exit as exit:
+        return int(exit.exit_code)
+    except (typer.Abort, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr)
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output (head, less) has gone: not an error of ours.
+        sys.stdout = None
+        return ExitCode.DONE
+    except _ClickError as error:
+        message = error.format_message().strip()
+        if not message:  # no command was named: the help has been printed
+            return ExitCode.USAGE
+        return _show(UsageError(message.rstrip("."), remedy="see headgate --help"))
+    except HeadgateError as error:
+        return _show(error)
+    except Exception as error:
+        return _show(_unexpected(error))
+
+
+def _show(error: HeadgateError) -> int:
+    ui = common.current
+    if ui.debug:
+        traceback.print_exception(error)
+    color = ui.color and sys.stderr.isatty()
+    mark = "\033[31merror:\033[0m" if color else "error:"
+    print(f"{mark} {error}", file=sys.stderr)
+    if ui.json:
+        told = {
+            "code": error.code,
+            "message": error.message,
+            "step": error.step,
+            "expected": error.expected,
+            "got": error.got,
+            "remedy": error.remedy,
+            "location": str(error.location) if error.location else None,
+        }
+        print(json.dumps({"version": 1, "error": told}, ensure_ascii=False))
+    return int(error.exit_code)
+
+
+def _unexpected(error: Exception) -> HeadgateError:
+    first = str(error).strip().split("\n")[0] or "no message"
+    line = _line_of_the_job(error)
+    told: HeadgateError
+    if line is not None:
+        told = UsageError(
+            f"the job's own code raised {type(error).__name__}: {first}",
+            remedy="correct the line",
+            location=line,
+        )
+    else:
+        told = HeadgateError(
+            f"unexpected {type(error).__name__}: {first}",
+            remedy="run the command again with --debug, and report it with what that shows",
+        )
+    told.__cause__ = error
+    return told
+
+
+def _line_of_the_job(error: Exception) -> Location | None:
+    """The innermost line that is neither ours nor a library's, and that we called."""
+    ours = str(Path(__file__).resolve().parent.parent)
+    libraries = tuple(sysconfig.get_paths().values())
+    called, line = False, None
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename.startswith(ours):
+            called = True
+        elif called and not frame.filename.startswith(("<", *libraries)):
+            line = Location(frame.filename, frame.lineno or 0)
+    return line
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Options with a grammar of their own: ``--set k=v`` and Spark's flags after ``--``."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import typer
+
+from headgate.errors import UsageError
+
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Set a param of the job; may be repeated."),
+]
+
+
+def parse_params(pairs: Sequence[str] | None) -> dict[str, str]:
+    """``["a=1"]`` as ``{"a": "1"}``.
+
+    >>> parse_params(["orders=log:data/orders"])
+    {'orders': 'log:data/orders'}
+    """
+    params: dict[str, str] = {}
+    for pair in pairs or ():
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(
+                "--set is not a pair", expected="NAME=VALUE", got=repr(pair),
+                remedy="for instance --set orders=log:data/orders",
+            )  # fmt: skip
+        if name in params:
+            raise UsageError(f"--set {name} is given twice", remedy="give it once")
+        params[name.strip()] = value
+    return params
+
+
+@dataclass(frozen=True)
+class SparkFlags:
+    """What spark-submit would be told."""
+
+    master: str | None = None
+    conf: dict[str, str] = field(default_factory=dict)
+    others: tuple[str, ...] = ()
+
+    def export(self) -> None:
+        """Hand the flags that Headgate does not know to Spark's launcher."""
+        if self.others:
+            before = os.environ.get("PYSPARK_SUBMIT_ARGS", "").removesuffix("pyspark-shell")
+            words = [*shlex.split(before), *self.others, "pyspark-shell"]
+            os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join(words)
+
+
+def parse_spark_flags(words: Sequence[str] | None) -> SparkFlags:
+    """Read the flags after ``--``: --master and --conf, and others as they are.
+
+    >>> parse_spark_flags(["--master", "local[2]", "--conf", "a=b"]).master
+    'local[2]'
+    """
+    master: str | None = None
+    conf: dict[str, str] = {}
+    others: list[str] = []
+    rest = list(words or ())
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("-"):
+            raise UsageError(
+                f"unexpected argument '{word}'",
+                remedy="a command takes one APP; flags for Spark come after --, with their values",
+            )
+        flag, equals, value = word.partition("=")
+        if not equals and rest and not rest[0].startswith("-"):
+            value, equals = rest.pop(0), " "
+        if flag == "--master":
+            master = value or _missing(flag)
+        elif flag in ("--conf", "-c"):
+            name, pair, setting = value.partition("=")
+            if not pair:
+                _missing(flag)
+            conf[name] = setting
+        else:
+            others += [flag, value] if equals == " " else [word]
+    return SparkFlags(master, conf, tuple(others))
+
+
+def _missing(flag: str) -> str:
+    wanted = "--conf NAME=VALUE" if flag != "--master" else "--master local[4]"
+    raise UsageError(f"{flag} has no value", remedy=f"write it as {wanted}")

@@ -1,0 +1,178 @@
+"""A job compiled into one query, and that query's start."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from headgate import kernel
+from headgate.compile.fanout import Outlets, fan_out, key_names
+from headgate.compile.paths import Arrival, arrivals, union_of
+from headgate.compile.sinks import Sinks
+from headgate.compile.sources import BAD, source_frame, table_frame, table_rows, ticks
+from headgate.errors import GraphError
+from headgate.graph import Graph
+from headgate.plan import BuiltJob, LookupOp, Node, SourceOp, TableOp
+
+
+@dataclass(frozen=True)
+class CompiledJob:
+    """One query, not yet started and of no run yet."""
+
+    graph: Graph  # its sources in the order of the query's offset log
+    frame: DataFrame
+    sinks: Sinks
+
+    def start(
+        self, *, job: str, run: str, journal: str, checkpoint: str, bounded: bool, every: timedelta
+    ) -> StreamingQuery:
+        """Start the query for a run; a bounded one ends when it has read what is there."""
+        spec = self.sinks.spec(job=job, run=run, journal=journal)
+        return kernel.start(
+            self.frame,
+            name=job,
+            checkpoint=checkpoint,
+            spec=spec,
+            every=None if bounded else every,
+        )
+
+    def committed_batches(self, *, job: str, run: str) -> dict[str, int]:
+        """The last batch that each sink has out, for a run."""
+        spec = self.sinks.spec(job=job, run=run, journal="")
+        committed = kernel.committed_batches(self.frame.sparkSession, spec)
+        return {sink: int(batch) for sink, batch in json.loads(committed).items()}
+
+
+def compile_job(built: BuiltJob, spark: SparkSession, *, parallelism: int) -> CompiledJob:
+    """Make one query of the job's steps."""
+    sinks = Sinks.of(built)
+    outlets = Outlets()
+    tables = _Tables(built, spark, parallelism)
+    for node in built.nodes:
+        if isinstance(node.operation, SourceOp):
+            base = source_frame(spark, node)
+        elif isinstance(node.operation, LookupOp) and node.step.id in outlets.inputs:
+            base = _lookup(built, node, outlets.inputs[node.step.id], tables)
+        else:
+            continue
+
+        def ways(shared: DataFrame, node: Node = node) -> list[Arrival]:
+            return list(arrivals(built, node, _outputs(built, node, shared)))
+
+        if ways(base):
+            fan_out(base, ways, sinks, outlets, parallelism)
+    if any(_waits(node) for node in built.nodes):
+        outlets.leaves.append(sinks.nothing(ticks(spark)))
+    frame = union_of(outlets.leaves)
+    _refuse_nondeterministic(frame, sinks)
+    graph = dataclasses.replace(built.graph, sources=tuple(kernel.source_order(frame)))
+    return CompiledJob(graph, frame, sinks)
+
+
+def _waits(node: Node) -> bool:
+    return isinstance(node.operation, LookupOp) and node.operation.missing.startswith("wait")
+
+
+def _refuse_nondeterministic(frame: DataFrame, sinks: Sinks) -> None:
+    part = kernel.nondeterministic_part(frame)
+    if part is not None and sinks.exactly_once:
+        raise GraphError(
+            f"the expression {part} gives another value when a batch is replayed, so the job's"
+            " sinks cannot be exactly once",
+            remedy="derive the value from the record instead",
+        )
+
+
+def _outputs(built: BuiltJob, node: Node, base: DataFrame) -> dict[str, DataFrame]:
+    """The rows of a source's or lookup's outputs, as the user knows their columns."""
+    operation = node.operation
+    columns = [F.col(f"`{c}`") for c in node.schemas["out"].names]
+    if isinstance(operation, SourceOp):
+        if operation.malformed == "fail":
+            return {"out": base.select(*columns)}
+        return {
+            "out": base.where(F.col(BAD).isNull()).select(*columns),
+            "malformed": base.where(F.col(BAD).isNotNull()).select(f"{BAD}.*"),
+        }
+    assert isinstance(operation, LookupOp)
+    stream = built.node(node.step.inputs[0].step).schemas[node.step.inputs[0].output]
+    before = [F.col(f"`{c}`") for c in stream.names]
+    found = F.col(_FOUND)
+    if operation.take is None:
+        added = [found.alias(operation.into)]
+    else:
+        names = node.schemas["out"].names[len(stream.names) :]
+        added = [found.getField(name).alias(name) for name in names]
+    rows = base.select(*before, *added)
+    if "missing" not in node.step.outputs:
+        return {"out": rows}
+    return {
+        "out": base.where(found.isNotNull()).select(*before, *added),
+        "missing": base.where(found.isNull()).select(*before),
+    }
+
+
+_FOUND = "__hg_found"
+
+
+class _Tables:
+    """The tables' changes; one that several lookups use is read and shuffled once."""
+
+    def __init__(self, built: BuiltJob, spark: SparkSession, partitions: int) -> None:
+        self._built = built
+        self._spark = spark
+        self._partitions = partitions
+        self._frames: dict[str, DataFrame] = {}
+
+    def frame(self, name: str) -> DataFrame:
+        if name not in self._frames:
+            node = self._built.node(name)
+            df = table_frame(self._spark, node)
+            users = self._built.graph.consumers(name)
+            if len(users) > 1:
+                assert isinstance(node.operation, TableOp)
+                keys = [f"__hg_k{i}" for i in range(len(node.operation.keys))]
+                df = kernel.tee(df.repartition(self._partitions, *keys))
+            self._frames[name] = df
+        return self._frames[name]
+
+
+def _lookup(built: BuiltJob, node: Node, inputs: list[DataFrame], tables: _Tables) -> DataFrame:
+    operation = node.operation
+    assert isinstance(operation, LookupOp)
+    table = built.node(operation.table)
+    assert isinstance(table.operation, TableOp)
+    stream = union_of(inputs)
+    keys = key_names(Arrival(node, stream))
+    rows = table_rows(
+        tables.frame(operation.table),
+        table.schemas["out"].names,
+        len(table.operation.keys),
+        operation.take,
+    )
+    table_keys = [f"__hg_k{i}" for i in range(len(keys))]
+    # a key that widens is widened on the stream's side: the state keeps the table's type
+    for name, stored in zip(keys, table_keys, strict=True):
+        if stream.schema[name].dataType != rows.schema[stored].dataType:
+            stream = stream.withColumn(
+                f"{name}__hg_wide", F.col(name).cast(rows.schema[stored].dataType)
+            )
+            keys[keys.index(name)] = f"{name}__hg_wide"
+    return kernel.lookup(
+        stream,
+        rows,
+        step=node.step.id,
+        stream_keys=keys,
+        table_keys=table_keys,
+        value="value",
+        position="__hg_position",
+        deleted="__hg_deleted",
+        into=_FOUND,
+        missing=operation.missing,
+    )

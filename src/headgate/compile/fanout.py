@@ -1,0 +1,132 @@
+"""A shared stream given to all of its users, computed once.
+
+Users that are reached by select and filter steps alone are fed in one pass over the shared rows
+(the kernel's Split): rows for sinks ride on beside the rows for the next stateful step, and pass
+that step untouched. Where that is not possible (two stateful steps, Python functions on the way)
+the shared stream goes through one shuffle that all users read (the kernel's Tee).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, MapType, StructType
+
+from headgate import kernel
+from headgate.compile.paths import Arrival
+from headgate.compile.sinks import Sinks, sink_row
+from headgate.plan import LookupOp, SinkOp
+
+
+@dataclass
+class Outlets:
+    """Where rows are left: at the stateful steps, and at the end of the query."""
+
+    inputs: dict[str, list[DataFrame]] = field(default_factory=dict)
+    leaves: list[DataFrame] = field(default_factory=list)
+
+
+Ways = Callable[[DataFrame], Sequence[Arrival]]
+
+
+def fan_out(base: DataFrame, ways: Ways, sinks: Sinks, outlets: Outlets, partitions: int) -> None:
+    """Bring the rows of `base` to every user; `ways` gives the users' rows made from a base."""
+    groups = _groups(base, ways(base), kernel.OUT in base.columns)
+    if len(groups) > 1:
+        base = _shared(base, groups[0], partitions)
+        groups = _groups(base, ways(base), kernel.OUT in base.columns)
+    for number, group in enumerate(groups):
+        # rows that ride along go with the first group; the others see live rows only
+        _deliver(base, group, sinks, outlets, riders=number == 0)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Users fed by one pass (`chain`), or one user that takes its rows as they are."""
+
+    arrivals: tuple[Arrival, ...]
+    chain: bool
+
+
+def _groups(base: DataFrame, users: Sequence[Arrival], riders: bool) -> list[_Group]:
+    chained = [a for a in users if kernel.is_chain(base, a.rows)]
+    steps = list(dict.fromkeys(a.node.step.id for a in chained if not _is_sink(a)))
+    first = [a for a in chained if _is_sink(a) or a.node.step.id == steps[0]]
+    groups = [_Group(tuple(first), True)] if first or riders else []
+    for step in steps[1:]:
+        groups.append(_Group(tuple(a for a in chained if a.node.step.id == step), True))
+    plain = [a for a in users if a not in chained]
+    return groups + [_Group((a,), False) for a in plain]
+
+
+def _is_sink(arrival: Arrival) -> bool:
+    return isinstance(arrival.node.operation, SinkOp)
+
+
+def _deliver(
+    base: DataFrame, group: _Group, sinks: Sinks, outlets: Outlets, *, riders: bool
+) -> None:
+    if not group.chain:
+        (arrival,) = group.arrivals
+        if _is_sink(arrival):
+            outlets.leaves.append(sinks.leaf(arrival.node.step.id, sink_row(arrival)))
+        else:
+            outlets.inputs.setdefault(arrival.node.step.id, []).append(keyed(arrival))
+        return
+    branches, step = [], None
+    spread: list[str] = []
+    for arrival in group.arrivals:
+        if _is_sink(arrival):
+            branches.append((sink_row(arrival), sinks.number(arrival.node.step.id)))
+        else:
+            branches.append((keyed(arrival), -1))
+            step = arrival.node.step.id
+            spread = key_names(arrival)
+    split = kernel.split(
+        base, branches, sink_schemas=sinks.schemas, spread_by=spread, riders=riders
+    )
+    assert split is not None, "every branch was found to be a chain"
+    if step is None:
+        outlets.leaves.append(split)
+    else:
+        outlets.inputs.setdefault(step, []).append(split)
+
+
+def key_names(arrival: Arrival) -> list[str]:
+    """The columns by which a lookup's stream is partitioned."""
+    operation = arrival.node.operation
+    assert isinstance(operation, LookupOp)
+    columns = arrival.rows.columns
+    return [
+        key if isinstance(key, str) and key in columns else f"__hg_on{i}"
+        for i, key in enumerate(operation.on)
+    ]
+
+
+def keyed(arrival: Arrival) -> DataFrame:
+    """A lookup's stream with its key as columns, also where the key is an expression."""
+    operation = arrival.node.operation
+    assert isinstance(operation, LookupOp)
+    made = {}
+    for name, key in zip(key_names(arrival), operation.on, strict=True):
+        if name not in arrival.rows.columns:
+            made[name] = F.expr(key) if isinstance(key, str) else key
+    return arrival.rows.withColumns(made) if made else arrival.rows
+
+
+def _shared(base: DataFrame, first: _Group, partitions: int) -> DataFrame:
+    """The stream behind one shuffle: by the first keyed user's key, which then needs no other."""
+    keys: list[str] = []
+    for arrival in first.arrivals:
+        if not _is_sink(arrival):
+            keys = [k for k in key_names(arrival) if k in base.columns]
+    keys = keys or [f.name for f in base.schema.fields if _hashable(f.dataType)]
+    columns = [F.col(f"`{k}`") for k in keys]
+    return kernel.tee(base.repartition(partitions, *columns) if columns else base.repartition(1))
+
+
+def _hashable(kind: object) -> bool:
+    return not isinstance(kind, MapType | ArrayType | StructType)

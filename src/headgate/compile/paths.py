@@ -1,0 +1,95 @@
+"""The ways from a shared stream to its users: stateless steps applied, each row counted once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from headgate import kernel
+from headgate.plan import BuiltJob, Node, SinkOp, StatelessOp, UnionOp
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """Rows as they arrive at a sink or at a stateful step."""
+
+    node: Node
+    rows: DataFrame
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The same rows as the first user gets them, with counters, and as every other user does.
+
+    Rows that several users share pass the steps before the fork once: only one user may count.
+    """
+
+    counted: DataFrame
+    plain: DataFrame
+
+
+def arrivals(job: BuiltJob, node: Node, outputs: Mapping[str, DataFrame]) -> Iterator[Arrival]:
+    """Every way from a node's outputs through stateless steps to sinks and stateful steps."""
+    for output, rows in outputs.items():
+        yield from _onward(job, node, output, _Rows(rows, rows))
+
+
+def _onward(job: BuiltJob, node: Node, output: str, rows: _Rows) -> Iterator[Arrival]:
+    users = [
+        user
+        for user in job.nodes
+        for edge in user.step.inputs
+        if edge.step == node.step.id and edge.output == output
+    ]
+    for number, user in enumerate(users):
+        yield from _through(job, user, rows if number == 0 else _Rows(rows.plain, rows.plain))
+
+
+def _through(job: BuiltJob, user: Node, rows: _Rows) -> Iterator[Arrival]:
+    operation = user.operation
+    if isinstance(operation, SinkOp):
+        yield Arrival(user, _count(rows.counted, user, "records_in", "records_out"))
+    elif isinstance(operation, UnionOp):
+        schema = user.schemas["out"]
+        same = _Rows(conform(rows.counted, schema), conform(rows.plain, schema))
+        yield from _onward(job, user, "out", same)
+    elif isinstance(operation, StatelessOp):
+        counted = rows.counted
+        if user.step.named:
+            counted = _count(
+                operation.apply(_count(counted, user, "records_in")), user, "records_out"
+            )
+        else:
+            counted = operation.apply(counted)
+        yield from _onward(job, user, "out", _Rows(counted, operation.apply(rows.plain)))
+    else:
+        yield Arrival(user, rows.counted)
+
+
+def _count(rows: DataFrame, node: Node, *outputs: str) -> DataFrame:
+    for output in outputs:
+        rows = kernel.count(rows, node.step.id, output)
+    return rows
+
+
+def conform(rows: DataFrame, schema: StructType) -> DataFrame:
+    """The same columns in the order and with the types of a schema."""
+    return rows.select(
+        *[F.col(f"`{f.name}`").cast(f.dataType).alias(f.name) for f in schema.fields]
+    )
+
+
+def union_of(frames: Sequence[DataFrame]) -> DataFrame:
+    """The union of frames of one schema, some of which carry rows that are bound for sinks."""
+    riding = [f.schema[kernel.OUT].dataType for f in frames if kernel.OUT in f.columns]
+    result: DataFrame | None = None
+    for frame in frames:
+        if riding and kernel.OUT not in frame.columns:
+            frame = frame.withColumn(kernel.OUT, F.lit(None).cast(riding[0]))
+        result = frame if result is None else result.unionByName(frame)
+    assert result is not None
+    return result

@@ -1,0 +1,85 @@
+"""Sources and tables as DataFrames: records read, decoded and given their event time."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from headgate import kernel
+from headgate.connectors.base import Expr, Source
+from headgate.plan import Node, SourceOp, TableOp, column
+from headgate.steps.lookup import value_struct
+
+ALIAS = "__hg_source:"
+POSITION = "__hg_position"
+DELETED = "__hg_deleted"
+BAD = "__hg_bad"
+EVENT_TIME = "__hg_event_time"
+TICK = "__tick"
+
+
+def ticks(spark: SparkSession) -> DataFrame:
+    """A source without rows: a restarted query looks at its timers before new input comes."""
+    return spark.readStream.format(kernel.TICKS).load().alias(ALIAS + TICK)
+
+
+def source_frame(spark: SparkSession, node: Node) -> DataFrame:
+    """The rows of a source with our hidden columns."""
+    operation = node.operation
+    assert isinstance(operation, SourceOp)
+    name = node.step.id
+    if isinstance(operation.source, Source):
+        raw = operation.source.records(spark, table=False).alias(ALIAS + name)
+        df = kernel.decode(
+            raw,
+            node.schemas["out"],
+            topic=operation.source.describe(),
+            step=name,
+            malformed=operation.malformed,
+        )
+    else:
+        raw = operation.source(spark).alias(ALIAS + name)
+        df = kernel.count(raw, name, "records_out")
+    if operation.watermark is not None:
+        expression, delay = operation.watermark
+        df = df.withColumn(EVENT_TIME, column(expression))
+        df = df.withWatermark(EVENT_TIME, f"{delay} milliseconds")
+    return df
+
+
+def table_frame(spark: SparkSession, node: Node) -> DataFrame:
+    """The changes of a table: its columns, key parts `__hg_k0`..., position and deleted."""
+    operation = node.operation
+    assert isinstance(operation, TableOp)
+    name = node.step.id
+    if isinstance(operation.source, Source):
+        raw = operation.source.records(spark, table=True).alias(ALIAS + name)
+        df = kernel.decode(
+            raw,
+            node.schemas["out"],
+            topic=operation.source.describe(),
+            step=name,
+            malformed="fail",
+            table=True,
+            key_columns=[k for k in operation.keys if isinstance(k, str)],
+        )
+        deleted = F.col(DELETED)
+    else:
+        raw = operation.source(spark).alias(ALIAS + name)
+        df = kernel.count(raw, name, "records_out").withColumn(POSITION, F.lit(None).cast("long"))
+        deleted = F.lit(False)
+    if operation.delete_when is not None:
+        deleted = deleted | F.coalesce(column(operation.delete_when), F.lit(False))
+    keys = {f"__hg_k{i}": column(k) for i, k in enumerate(operation.keys)}
+    return df.withColumns({**keys, DELETED: deleted})
+
+
+def table_rows(
+    table: DataFrame, columns: list[str], keys: int, take: tuple[Expr, ...] | None
+) -> DataFrame:
+    """A table's changes as a lookup stores them: key parts, value, position, deleted."""
+    # a tombstone has no columns to compute a value from
+    value = F.when(~F.col(DELETED), value_struct(columns, take))
+    return table.select(
+        *[f"__hg_k{i}" for i in range(keys)], value.alias("value"), POSITION, DELETED
+    )

@@ -1,0 +1,24 @@
+"""Where rows come from and go to: one module a system, source and sink each."""
+
+from headgate.connectors.address import Topic, topic
+from headgate.connectors.base import Sink, Source, Start
+from headgate.connectors.console import ConsoleSink
+from headgate.connectors.files import FilesSink
+from headgate.connectors.kafka import KafkaSink, KafkaSource
+from headgate.connectors.log import LogSink, LogSource
+from headgate.connectors.pulsar import PulsarSource
+
+__all__ = [
+    "ConsoleSink",
+    "FilesSink",
+    "KafkaSink",
+    "KafkaSource",
+    "LogSink",
+    "LogSource",
+    "PulsarSource",
+    "Sink",
+    "Source",
+    "Start",
+    "Topic",
+    "topic",
+]

@@ -1,0 +1,24 @@
+"""The console: the first rows of every batch, for looking at; at least once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headgate.connectors.base import Sink, SinkSpec
+
+
+@dataclass(frozen=True)
+class ConsoleSink(Sink):
+    """Rows printed by the driver; a batch that is replayed is printed again.
+
+    >>> ConsoleSink().describe()
+    'console'
+    """
+
+    exactly_once = False
+
+    def describe(self) -> str:
+        return "console"
+
+    def spec(self) -> SinkSpec:
+        return SinkSpec("console")

@@ -1,0 +1,157 @@
+"""Graph, Step and Edge: frozen, serialisable, and all that the home and the UI need of a job."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headgate.graph.text import mermaid, outline
+
+FORMAT_VERSION = 1
+
+
+def operator_id(step: str) -> int:
+    """The number under which a stateful step's state lives, made from its name alone.
+
+    >>> operator_id("users_lookup")
+    2147172245
+    """
+    return (zlib.crc32(step.encode()) & 0x3FFFFFFF) | 0x40000000
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Rows that go from an output of a step into another step."""
+
+    step: str
+    output: str = "out"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: `id` is its name, or one made from its place when the user gave none."""
+
+    id: str
+    kind: str
+    named: bool
+    inputs: tuple[Edge, ...] = ()
+    outputs: tuple[str, ...] = ("out",)
+    schema: str = ""
+    stateful: bool = False
+    state_schema: str = ""
+    detail: Mapping[str, str] = field(default_factory=dict)
+    location: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What people call the step."""
+        return self.id
+
+    @property
+    def side_outputs(self) -> tuple[str, ...]:
+        """The outputs beside the main one."""
+        return tuple(o for o in self.outputs if o != "out")
+
+    @property
+    def operator_id(self) -> int | None:
+        """Where the step's state lives; None if it keeps none."""
+        return operator_id(self.id) if self.stateful else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The step as it stands in graph.json."""
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "named": self.named,
+            "inputs": [{"step": e.step, "output": e.output} for e in self.inputs],
+            "outputs": list(self.outputs),
+            "schema": self.schema,
+            "stateful": self.stateful,
+            "operator_id": self.operator_id,
+            "state_schema": self.state_schema,
+            "detail": dict(self.detail),
+            "location": self.location,
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Step:
+        """The step of a graph.json."""
+        return Step(
+            id=data["id"],
+            kind=data["kind"],
+            named=data["named"],
+            inputs=tuple(Edge(e["step"], e["output"]) for e in data["inputs"]),
+            outputs=tuple(data["outputs"]),
+            schema=data["schema"],
+            stateful=data["stateful"],
+            state_schema=data["state_schema"],
+            detail=data["detail"],
+            location=data["location"],
+        )
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A job's steps in the order they were written in, its sources in the query's order."""
+
+    job: str
+    steps: tuple[Step, ...]
+    sources: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+    def step(self, id: str) -> Step:
+        """The step of that name."""
+        return next(s for s in self.steps if s.id == id)
+
+    def consumers(self, id: str, output: str | None = None) -> tuple[Step, ...]:
+        """The steps that read from a step, or from one of its outputs."""
+        return tuple(
+            s
+            for s in self.steps
+            if any(e.step == id and output in (None, e.output) for e in s.inputs)
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The graph as it stands in graph.json."""
+        return {
+            "version": FORMAT_VERSION,
+            "job": self.job,
+            "sources": list(self.sources),
+            "steps": [s.to_json() for s in self.steps],
+            "warnings": list(self.warnings),
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Graph:
+        """The graph of a graph.json."""
+        return Graph(
+            data["job"],
+            tuple(Step.from_json(s) for s in data["steps"]),
+            tuple(data["sources"]),
+            tuple(data["warnings"]),
+        )
+
+    def json(self) -> str:
+        """The graph as JSON text."""
+        return json.dumps(self.to_json(), indent=2)
+
+    def fingerprint(self) -> str:
+        """The same for two graphs that do the same: names, inputs, expressions and schemas.
+
+        Where a step stands in the file does not matter, nor do warnings.
+        """
+        same = [{**s.to_json(), "location": None} for s in self.steps]
+        text = json.dumps({"sources": self.sources, "steps": same}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def mermaid(self) -> str:
+        """The graph as a Mermaid flowchart."""
+        return mermaid(self)
+
+    def text(self) -> str:
+        """The graph as an outline for a terminal."""
+        return outline(self)

@@ -1,0 +1,219 @@
+"""The one file that touches the JVM: every call into the kernel's Scala goes through here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType
+
+from headgate.errors import HeadgateError
+from headgate.failures import explain
+
+EXTENSIONS = "org.apache.spark.sql.headgate.HeadgateExtensions"
+LOG_SOURCE = "org.apache.spark.sql.headgate.log.LogSourceProvider"
+TICKS = "org.apache.spark.sql.headgate.tick.TickSourceProvider"
+CLOCK_OFFSET = "spark.headgate.clock.offset.ms"
+OUT = "__hg_out"
+SINK = "__hg_sink"
+
+
+def jar() -> Path:
+    """The compiled kernel that this package carries."""
+    path = Path(__file__).parent / "jars" / "headgate-kernel.jar"
+    if not path.exists():
+        raise HeadgateError(
+            f"the kernel jar is not at {path}",
+            remedy="build it with `make kernel` or reinstall headgate",
+        )
+    return path
+
+
+def _headgate(spark: SparkSession) -> Any:
+    return _jvm(spark).org.apache.spark.sql.headgate.Headgate
+
+
+def _jvm(spark: SparkSession) -> Any:
+    return spark._jvm
+
+
+def _java(df: DataFrame) -> Any:
+    return df._jdf
+
+
+def _frame(java: Any, spark: SparkSession) -> DataFrame:
+    return DataFrame(java, spark)
+
+
+def _list(spark: SparkSession, items: Sequence[Any]) -> Any:
+    made = _jvm(spark).java.util.ArrayList()
+    for item in items:
+        made.add(item)
+    return made
+
+
+def prototype(spark: SparkSession, schema: StructType) -> DataFrame:
+    """An empty streaming DataFrame with these columns, for analysis only."""
+    java = _headgate(spark).prototype(spark._jsparkSession, schema.json())
+    return _frame(java, spark)
+
+
+def stateful_part(df: DataFrame) -> str | None:
+    """What keeps state in the plan, in words."""
+    found = _headgate(df.sparkSession).stateful(_java(df))
+    return None if found is None else str(found)
+
+
+def nondeterministic_part(df: DataFrame) -> str | None:
+    """An expression that gives another value when a batch is replayed."""
+    found = _headgate(df.sparkSession).nondeterministic(_java(df))
+    return None if found is None else str(found)
+
+
+def decode(
+    raw: DataFrame,
+    schema: StructType,
+    *,
+    topic: str,
+    step: str,
+    malformed: str,
+    table: bool = False,
+    key_columns: Sequence[str] = (),
+) -> DataFrame:
+    """Raw records as rows of the schema, with `__hg_position`, `__hg_deleted` and `__hg_bad`."""
+    spark = raw.sparkSession
+    api = _jvm(spark).org.apache.spark.sql.headgate.decode.DecodeApi
+    java = api.apply(
+        _java(raw), schema.json(), topic, step, malformed, table, _list(spark, key_columns)
+    )
+    return _frame(java, spark)
+
+
+def lookup(
+    stream: DataFrame,
+    table: DataFrame,
+    *,
+    step: str,
+    stream_keys: Sequence[str],
+    table_keys: Sequence[str],
+    value: str,
+    position: str | None,
+    deleted: str,
+    into: str,
+    missing: str,
+) -> DataFrame:
+    """The stream with the latest table row of the same key as one more struct column."""
+    spark = stream.sparkSession
+    java = _headgate(spark).lookup(
+        _java(stream), _java(table), step, _list(spark, stream_keys), _list(spark, table_keys),
+        value, position, deleted, into, missing,
+    )  # fmt: skip
+    return _frame(java, spark)
+
+
+def tee(df: DataFrame) -> DataFrame:
+    """Mark a repartitioned stream as shared, so that it is computed once."""
+    return _frame(_headgate(df.sparkSession).tee(_java(df)), df.sparkSession)
+
+
+def count(df: DataFrame, step: str, output: str) -> DataFrame:
+    """Count the rows that pass here as an output of a step."""
+    return _frame(_headgate(df.sparkSession).count(_java(df), step, output), df.sparkSession)
+
+
+def split(
+    base: DataFrame,
+    branches: Sequence[tuple[DataFrame, int]],
+    *,
+    sink_schemas: Sequence[StructType],
+    spread_by: Sequence[str] = (),
+    riders: bool = True,
+) -> DataFrame | None:
+    """All users of a shared stream in one pass; None if one is not a chain of select and filter.
+
+    A branch is a DataFrame on `base` with the number of its sink, or -1 if it goes on. Rows of
+    `base` that ride to a sink already go on with these branches only if `riders` says so.
+    """
+    spark = base.sparkSession
+    java = _headgate(spark).split(
+        _java(base),
+        _list(spark, [_java(df) for df, _ in branches]),
+        _list(spark, [sink for _, sink in branches]),
+        _list(spark, [s.json() for s in sink_schemas]),
+        _list(spark, spread_by),
+        riders,
+    )
+    return None if java is None else _frame(java, spark)
+
+
+def is_chain(base: DataFrame, top: DataFrame) -> bool:
+    """Whether only select, filter and count steps lie between the two."""
+    return bool(_headgate(base.sparkSession).isChain(_java(base), _java(top)))
+
+
+def start(
+    df: DataFrame, *, name: str, checkpoint: str, spec: str, every: timedelta | None
+) -> StreamingQuery:
+    """Start a job's query; without `every` it ends when it has read what is there."""
+    millis = -1 if every is None else round(every.total_seconds() * 1000)
+    java = _headgate(df.sparkSession).start(_java(df), name, checkpoint, spec, millis)
+    return StreamingQuery(java)
+
+
+def source_order(df: DataFrame) -> list[str]:
+    """The names of the sources in the order of the query's offset log."""
+    return list(_headgate(df.sparkSession).sourceOrder(_java(df)))
+
+
+def committed_batches(spark: SparkSession, spec: str) -> str:
+    """JSON: sink -> the last batch that is out, for the run of this sinks spec."""
+    return str(_jvm(spark).org.apache.spark.sql.headgate.sink.SinkMarkers.committed(spec))
+
+
+def hold_run_lock(spark: SparkSession, path: str, timeout: float) -> bool:
+    """Wait until no other JVM runs this job, then keep others out."""
+    lock = _jvm(spark).org.apache.spark.sql.headgate.RunLock
+    return bool(lock.hold(path, int(timeout * 1000)))
+
+
+def release_run_lock(spark: SparkSession, path: str) -> None:
+    """Let another JVM run the job."""
+    _jvm(spark).org.apache.spark.sql.headgate.RunLock.release(path)
+
+
+def arm_crash(spark: SparkSession, run: str, point: str) -> None:
+    """Make the run's next batch die at a point of its commit (for tests)."""
+    _jvm(spark).org.apache.spark.sql.headgate.sink.Failpoints.arm(run, point)
+
+
+def forget(spark: SparkSession, query_run_id: str) -> None:
+    """Drop what the kernel keeps of a query that ended."""
+    _headgate(spark).forget(query_run_id)
+
+
+def stop_after_batch(query: Any) -> None:
+    """Let the query's running batch end, and start no other."""
+    # not the active session: that is one per thread, and any thread may stop a job
+    context = SparkContext._active_spark_context
+    assert context is not None, "a running query has a context"
+    context._jvm.org.apache.spark.sql.headgate.StopAfterBatch.request(str(query.runId))  # type: ignore[union-attr]
+
+
+def explain_failure(error: BaseException) -> tuple[str, str, str | None, str | None]:
+    """A failure as (reason, sentence, step, remedy), from all that Spark said about it."""
+    failure = explain(failure_text(error))
+    return failure.reason.name, failure.sentence, failure.step, failure.remedy
+
+
+def failure_text(error: BaseException) -> str:
+    """All that an exception says: its text, the JVM's trace, and its causes."""
+    parts = [str(error), str(getattr(error, "_stackTrace", "") or "")]
+    cause = getattr(error, "_cause", None) or error.__cause__
+    if isinstance(cause, BaseException):
+        parts.append(failure_text(cause))
+    return "\n".join(parts)

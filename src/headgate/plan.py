@@ -1,0 +1,210 @@
+"""A job while it is being written down: the graph's steps beside what each of them does."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from headgate import kernel
+from headgate.connectors.base import Expr, Sink, Source
+from headgate.errors import GraphError, Location, user_location
+from headgate.graph import Edge, Graph, Step, operator_id
+
+RawSource: TypeAlias = Source | Callable[[SparkSession], DataFrame]
+Transform: TypeAlias = Callable[[DataFrame], DataFrame]
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]{0,99}")
+
+
+@dataclass(frozen=True)
+class SourceOp:
+    """Reads records; `watermark` is an event-time expression and a delay in milliseconds."""
+
+    source: RawSource
+    malformed: str
+    watermark: tuple[Expr, int] | None = None
+
+
+@dataclass(frozen=True)
+class TableOp:
+    """Reads a changelog; `keys` and `delete_when` are over its columns."""
+
+    source: RawSource
+    keys: tuple[Expr, ...]
+    delete_when: Expr | None
+
+
+@dataclass(frozen=True)
+class StatelessOp:
+    """Rows to rows, with no memory."""
+
+    apply: Transform
+
+
+@dataclass(frozen=True)
+class UnionOp:
+    """The rows of all inputs, by column name."""
+
+
+@dataclass(frozen=True)
+class LookupOp:
+    """A stream row with the latest table row of its key."""
+
+    table: str
+    on: tuple[Expr, ...]
+    into: str
+    take: tuple[Expr, ...] | None
+    missing: str
+
+
+@dataclass(frozen=True)
+class SinkOp:
+    """Rows that leave the job."""
+
+    sink: Sink
+
+
+Operation: TypeAlias = SourceOp | TableOp | StatelessOp | UnionOp | LookupOp | SinkOp
+
+
+@dataclass(frozen=True)
+class Node:
+    """A step with what it does and the columns of each of its outputs."""
+
+    step: Step
+    operation: Operation
+    schemas: Mapping[str, StructType]
+
+
+@dataclass(frozen=True)
+class BuiltJob:
+    """A job whose function has run: checked, and ready to be compiled."""
+
+    graph: Graph
+    nodes: tuple[Node, ...]
+
+    def node(self, id: str) -> Node:
+        """The node of a step."""
+        return next(n for n in self.nodes if n.step.id == id)
+
+
+@dataclass
+class Plan:
+    """Collects the steps while the user's function runs."""
+
+    job: str
+    spark: SparkSession
+    params: Mapping[str, str]
+    nodes: list[Node] = field(default_factory=list)
+    used_params: set[str] = field(default_factory=set)
+
+    def check_name(self, name: str, kind: str) -> None:
+        """Refuse a step name that is not valid, taken, or whose state would collide."""
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise GraphError(
+                f"{name!r} is not a name for a {kind}",
+                expected="a letter, then letters, digits, '_', '-' or '.' (at most 100)",
+                remedy="rename the step",
+                location=user_location(),
+            )
+        for other in self.nodes:
+            if other.step.id == name:
+                raise GraphError(
+                    f"the name '{name}' is already used by a {other.step.kind} at"
+                    f" {other.step.location}",
+                    step=name,
+                    remedy="give each step its own name: state is found by it",
+                    location=user_location(),
+                )
+            if other.step.stateful and operator_id(other.step.id) == operator_id(name):
+                raise GraphError(
+                    f"its state would collide with that of '{other.step.id}'",
+                    step=name,
+                    remedy="rename one of the two steps",
+                    location=user_location(),
+                )
+
+    def unnamed(self, origin: str, kind: str) -> str:
+        """A name from the place of a step: the same as long as the chain before it is."""
+        number = 1
+        while any(n.step.id == f"{origin}/{kind}{number}" for n in self.nodes):
+            number += 1
+        return f"{origin}/{kind}{number}"
+
+    def add(self, step: Step, operation: Operation, schemas: Mapping[str, StructType]) -> Node:
+        """Write a step down."""
+        node = Node(step, operation, schemas)
+        self.nodes.append(node)
+        return node
+
+    def prototype(self, schema: StructType) -> DataFrame:
+        """An empty stream with these columns, on which expressions are checked."""
+        return kernel.prototype(self.spark, schema)
+
+    def built(self, warnings: tuple[str, ...]) -> BuiltJob:
+        """The finished, frozen job."""
+        sources = tuple(n.step.id for n in self.nodes if n.step.kind in ("source", "table"))
+        steps = tuple(n.step for n in self.nodes)
+        return BuiltJob(Graph(self.job, steps, sources, warnings), tuple(self.nodes))
+
+
+def analysed(df: DataFrame, step: str, work: Transform, what: str) -> DataFrame:
+    """Run a piece of user code on a prototype; an analysis error becomes a sentence of ours."""
+    location = user_location()
+    try:
+        return work(df)
+    except AnalysisException as error:
+        raise _explain(error, df, step, what, location) from error
+
+
+def _explain(
+    error: AnalysisException, df: DataFrame, step: str, what: str, location: Location | None
+) -> GraphError:
+    condition = error.getCondition() or ""
+    parameters = error.getMessageParameters() or {}
+    missing = parameters.get("objectName") or parameters.get("fieldName")
+    if condition.startswith("UNRESOLVED_COLUMN") and missing:
+        name = missing.replace("`", "")
+        near = difflib.get_close_matches(name.split(".")[-1], df.columns, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else "use one of the columns that are there"
+        return GraphError(
+            f"there is no column '{name}' in {what}",
+            step=step,
+            expected="one of " + ", ".join(df.columns),
+            remedy=hint,
+            location=location,
+        )
+    reason = str(error).strip().splitlines()[0].split(" SQLSTATE")[0]
+    return GraphError(
+        f"{what} does not fit the stream: {reason}",
+        step=step,
+        remedy="correct the expression",
+        location=location,
+    )
+
+
+def column(expression: Expr) -> Column:
+    """A Column or a SQL expression, as a Column."""
+    return F.expr(expression) if isinstance(expression, str) else expression
+
+
+def expression_text(expression: Expr) -> str:
+    """An expression as text: it stands in the graph and decides whether the graph changed."""
+    if isinstance(expression, str):
+        return expression
+    return str(expression).removeprefix("Column<'").removesuffix("'>")
+
+
+def edge_schema(node: Node, output: str) -> StructType:
+    """The columns of an output of a step."""
+    return node.schemas[output]
+
+
+__all__ = ["BuiltJob", "Edge", "Node", "Plan", "analysed", "column", "expression_text"]

@@ -1,0 +1,1 @@
+"""Starting, supervising and stopping a job's query; its lease and its records."""

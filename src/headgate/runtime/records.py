@@ -1,0 +1,224 @@
+"""The record of each checkpoint, from Spark's progress and the kernel's journal of counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from headgate.snapshots.files import read_json
+from headgate.snapshots.home import RunHome
+from headgate.snapshots.model import CheckpointRecord, Counts, SourceOffsets, from_iso
+from headgate.snapshots.spark_log import committed_batches, read_entry
+
+OPERATOR_PREFIX = "headgate:"
+"""What the kernel's operators put before their step's name in Spark's progress."""
+
+_PHASES = {
+    "latestOffset": "sources",
+    "getBatch": "sources",
+    "queryPlanning": "planning",
+    "addBatch": "execution",
+    "walCommit": "commit",
+    "commitOffsets": "commit",
+    "commitBatch": "commit",
+}
+
+
+class Recorder:
+    """Writes one record for each committed batch of a run, in order, each exactly once."""
+
+    def __init__(self, run: RunHome, sources: Sequence[str]) -> None:
+        self._run = run
+        self._sources = tuple(sources)
+        self._unique = tuple(dict.fromkeys(sources))  # Spark's progress names a stream once
+        self.last = run.latest_checkpoint()
+
+    def recover(self) -> list[CheckpointRecord]:
+        """Write the records that a killed driver could not: committed batches without one.
+
+        The kernel writes a batch's journal before Spark commits the batch, so no count is lost.
+        """
+        return [self._recovered(batch) for batch in self._missing()]
+
+    def observe(self, progresses: Iterable[Mapping[str, Any]]) -> list[CheckpointRecord]:
+        """Write the records of batches that have ended, from their progress."""
+        written = []
+        for progress in sorted(progresses, key=lambda p: int(p["batchId"])):
+            batch = int(progress["batchId"])
+            # A trigger without a batch reports progress too, under the next batch's number.
+            if "addBatch" not in progress["durationMs"] or batch <= self._newest():
+                continue
+            written += [self._recovered(n) for n in self._missing(before=batch)]
+            written.append(self._write(self._from_progress(batch, progress)))
+        return written
+
+    def _newest(self) -> int:
+        return self.last.id if self.last else -1
+
+    def _missing(self, *, before: int | None = None) -> list[int]:
+        newest = self._newest()
+        if before is not None and before == newest + 1:
+            return []  # the usual case costs no listing
+        batches = [batch for batch in committed_batches(self._run) if batch > newest]
+        return batches if before is None else [batch for batch in batches if batch < before]
+
+    def _from_progress(self, batch: int, progress: Mapping[str, Any]) -> CheckpointRecord:
+        durations = {name: int(ms) for name, ms in progress["durationMs"].items()}
+        duration = durations.get("triggerExecution", int(progress.get("batchDuration") or 0))
+        phases = dict.fromkeys(("sources", "planning", "execution", "commit"), 0)
+        for name, ms in durations.items():
+            if name in _PHASES:
+                phases[_PHASES[name]] += ms
+        triggered = from_iso(progress["timestamp"])
+        rows = self._journal(batch)
+        totals = _added(self.last.totals if self.last else {}, rows)
+        offsets = zip(self._unique, progress.get("sources") or [], strict=False)
+        return CheckpointRecord(
+            id=batch,
+            run=self._run.id,
+            status="COMPLETED",
+            type="periodic",
+            triggered_at=triggered,
+            completed_at=triggered + timedelta(milliseconds=duration) if triggered else None,
+            duration_ms=duration,
+            phases=phases,
+            rows=rows,
+            totals=totals,
+            state=_state(totals, _state_bytes(progress.get("stateOperators") or [])),
+            sources={name: _source(source) for name, source in offsets if _shown(name)},
+            watermark=_watermark(progress.get("eventTime") or {}),
+        )
+
+    def _recovered(self, batch: int) -> CheckpointRecord:
+        rows = self._journal(batch)
+        totals = _added(self.last.totals if self.last else {}, rows)
+        before, entry = read_entry(self._run, batch - 1), read_entry(self._run, batch)
+        starts = before.by_name(self._sources) if before else {}
+        ends = entry.by_name(self._sources) if entry else {}
+        committed = self._run.files.modified(f"{self._run.spark_path}/commits/{batch}")
+        old_bytes = {
+            step: sizes.get("bytes", 0)
+            for step, sizes in (self.last.state if self.last else {}).items()
+        }
+        return self._write(
+            CheckpointRecord(
+                id=batch,
+                run=self._run.id,
+                status="COMPLETED",
+                type="recovered",
+                triggered_at=_from_ms(entry.batch_time_ms) if entry else None,
+                completed_at=datetime.fromtimestamp(committed, UTC) if committed else None,
+                duration_ms=None,
+                rows=rows,
+                totals=totals,
+                state=_state(totals, old_bytes),
+                sources={
+                    name: SourceOffsets(_offsets(starts.get(name)), _offsets(end), {})
+                    for name, end in ends.items()
+                    if _shown(name)
+                },
+                watermark=_from_ms(entry.watermark_ms) if entry else None,
+            )
+        )
+
+    def _write(self, record: CheckpointRecord) -> CheckpointRecord:
+        self._run.write_checkpoint(record)
+        self.last = record
+        folder = f"{self._run.path}/journal"
+        for name in self._run.files.list(folder):
+            stem = name.removesuffix(".json")
+            if stem.isdigit() and int(stem) < record.id:
+                self._run.files.delete(f"{folder}/{name}")
+        return record
+
+    def _journal(self, batch: int) -> Counts:
+        data = read_json(self._run.files, f"{self._run.path}/journal/{batch:010d}.json")
+        return data["counters"] if data else {}
+
+
+def forked_record(parent: CheckpointRecord, *, run: str, steps: Iterable[str]) -> CheckpointRecord:
+    """The record with which a forked run begins: where its parent was, for the steps it has."""
+    kept = set(steps)
+    return replace(
+        parent,
+        run=run,
+        type="forked",
+        rows={},
+        totals={step: metrics for step, metrics in parent.totals.items() if step in kept},
+        state={step: sizes for step, sizes in parent.state.items() if step in kept},
+        sources={name: s for name, s in parent.sources.items() if name in kept},
+    )
+
+
+def _added(totals: Counts, rows: Counts) -> dict[str, dict[str, int]]:
+    result = {step: dict(metrics) for step, metrics in totals.items()}
+    for step, metrics in rows.items():
+        mine = result.setdefault(step, {})
+        for name, count in metrics.items():
+            mine[name] = mine.get(name, 0) + count
+    return result
+
+
+def _state(totals: Counts, sizes: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    # Spark's own row count is switched off (it costs a read a put): what went in less what went
+    # out is the same number, and survives restarts because it is in the totals.
+    state: dict[str, dict[str, int]] = {}
+    for step, metrics in totals.items():
+        if "state_inserted" in metrics or "state_removed" in metrics or step in sizes:
+            rows = metrics.get("state_inserted", 0) - metrics.get("state_removed", 0)
+            state[step] = {"rows": rows, "bytes": sizes.get(step, 0)}
+    for step, size in sizes.items():
+        state.setdefault(step, {"rows": 0, "bytes": size})
+    return state
+
+
+def _state_bytes(operators: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for operator in operators:
+        name = str(operator.get("operatorName", ""))
+        if name.startswith(OPERATOR_PREFIX):
+            metrics = operator.get("customMetrics") or {}
+            on_disk = int(metrics.get("rocksdbSstFileSize", 0))
+            sizes[name.removeprefix(OPERATOR_PREFIX)] = on_disk or int(
+                operator.get("memoryUsedBytes", 0)
+            )
+    return sizes
+
+
+def _shown(source: str) -> bool:
+    """Whether a source is the user's: Headgate's own, such as its clock, have hidden names."""
+    return not source.startswith("__")
+
+
+def _source(progress: Mapping[str, Any]) -> SourceOffsets:
+    return SourceOffsets(
+        _offsets(progress.get("startOffset")),
+        _offsets(progress.get("endOffset")),
+        _offsets(progress.get("latestOffset")),
+    )
+
+
+def _offsets(value: Any) -> dict[str, int]:
+    """Offsets by partition, from JSON text or what was read from it; none for "-" or null."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {}
+    if not isinstance(value, Mapping):
+        return {}
+    if len(value) == 1 and isinstance(inner := next(iter(value.values())), Mapping):
+        value = inner  # Kafka's offsets are by topic, and a source reads one topic
+    return {str(part): int(n) for part, n in value.items() if isinstance(n, int)}
+
+
+def _watermark(event_time: Mapping[str, str]) -> datetime | None:
+    when = from_iso(event_time.get("watermark"))
+    return when if when and when.timestamp() > 0 else None
+
+
+def _from_ms(millis: int | None) -> datetime | None:
+    return datetime.fromtimestamp(millis / 1000, UTC) if millis else None

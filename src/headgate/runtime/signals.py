@@ -1,0 +1,114 @@
+"""Ctrl-C and SIGTERM: the first asks for a stop after the batch, a second Ctrl-C ends at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from headgate.errors import ExitCode
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class StopRequest:
+    """A wish to stop that any thread or signal may voice.
+
+    Plain attributes and no lock: a signal handler runs inside the main thread, which may hold it.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.reason = ""
+
+    def __bool__(self) -> bool:
+        return self.asked
+
+    def ask(self, reason: str) -> None:
+        """Ask for a stop after the running batch; the first reason is kept."""
+        if not self.asked:
+            self.reason = reason
+            self.asked = True
+
+
+class Signals:
+    """Turns the process's signals into a stop request while it is installed."""
+
+    def __init__(self, stop: StopRequest, *, quiet: bool = False) -> None:
+        self._stop = stop
+        self._quiet = quiet
+        self._old: dict[int, Any] = {}
+
+    def install(self) -> None:
+        """Take the signals over; again after Spark's start, which takes SIGINT for itself."""
+        for number in _SIGNALS:
+            old = signal.signal(number, self._handle)
+            self._old.setdefault(number, old)
+
+    def restore(self) -> None:
+        """Give the signals back."""
+        for number, old in self._old.items():
+            signal.signal(number, old)
+        self._old.clear()
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        name = signal.Signals(number).name
+        if self._stop and number == signal.SIGINT:
+            self._say("stopped at once; the unfinished batch is run again on the next start")
+            # Not sys.exit: Spark's threads and atexit handlers would wait for the batch. Spark's
+            # JVM sees its standard input close and ends by itself.
+            os._exit(ExitCode.INTERRUPTED)
+        if not self._stop:
+            self._stop.ask(name)
+            again = "; press Ctrl-C again to stop at once" if number == signal.SIGINT else ""
+            self._say(f"finishing the batch{again}")
+
+    def _say(self, text: str) -> None:
+        if not self._quiet:
+            # Not print: the main thread may be inside its own write to the same buffered stream.
+            os.write(2, f"\n{text}\n".encode())
+
+
+_shielding = False
+
+
+def _after_fork() -> None:
+    if _shielding:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+@contextmanager
+def shielded_children() -> Iterator[None]:
+    """Let processes that are started inside the block ignore SIGTERM.
+
+    A service manager sends SIGTERM to all processes of a job at once, and Spark's JVM would stop
+    in the middle of the batch that we are about to finish. A JVM keeps ignoring a signal that was
+    ignored when it started; it still ends with this process, when its standard input closes.
+    """
+    global _shielding
+    _shielding = True
+    try:
+        yield
+    finally:
+        _shielding = False
+
+
+@contextmanager
+def signals(stop: StopRequest, *, quiet: bool = False) -> Iterator[Signals | None]:
+    """Handle signals inside the block; only the main thread can, others get nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield None
+        return
+    handler = Signals(stop, quiet=quiet)
+    handler.install()
+    try:
+        yield handler
+    finally:
+        handler.restore()

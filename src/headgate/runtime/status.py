@@ -1,0 +1,160 @@
+"""How a job is, from the home alone: its state, rates, last checkpoint and last failure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from headgate.runtime.lease import is_live
+from headgate.snapshots.home import JobHome, RunHome
+from headgate.snapshots.model import CheckpointRecord, EventRecord, LeaseRecord, RunRecord, now
+
+_RATE_WINDOW = timedelta(seconds=60)
+_ENDINGS = {"stopped": "STOPPED", "finished": "FINISHED", "failed": "FAILED"}
+
+
+@dataclass(frozen=True)
+class StepStatus:
+    """One step's counts since its run's line began."""
+
+    name: str
+    kind: str
+    records_in: int | None
+    records_out: int | None
+    side: Mapping[str, int]
+    state_rows: int | None
+    state_bytes: int | None
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """What ``headgate list`` and ``show`` say about a job."""
+
+    name: str
+    state: str
+    """CREATED, INITIALIZING, RUNNING, STOPPED, FINISHED, FAILED or CRASHED."""
+    since: datetime | None
+    run: RunRecord | None
+    started: EventRecord | None
+    checkpoint: CheckpointRecord | None
+    records_in_per_second: float | None
+    records_out_per_second: float | None
+    watermark_lag: timedelta | None
+    restarts: int
+    failure: EventRecord | None
+    lease: LeaseRecord | None
+
+
+def job_status(job: JobHome) -> JobStatus:
+    """Read how a job is."""
+    record = job.read()
+    live = is_live(record.lease)
+    run = job.current()
+    if run is None:
+        state = "INITIALIZING" if live else "CREATED"
+        return JobStatus(
+            job.name, state, None, None, None, None, None, None, None, 0, None, record.lease
+        )
+    events = run.events()
+    state, since = _state(events, record.lease if live else None)
+    checkpoint = run.latest_checkpoint()
+    started = _last(events, "started")
+    rates = _rates(run, checkpoint) if state == "RUNNING" else (None, None)
+    lag = now() - checkpoint.watermark if checkpoint and checkpoint.watermark else None
+    return JobStatus(
+        name=job.name,
+        state=state,
+        since=since,
+        run=run.read(),
+        started=started,
+        checkpoint=checkpoint,
+        records_in_per_second=rates[0],
+        records_out_per_second=rates[1],
+        watermark_lag=lag if state == "RUNNING" else None,
+        restarts=_restarts(events),
+        failure=_last(events, "failed"),
+        lease=record.lease if live else None,
+    )
+
+
+def step_statuses(
+    graph: Mapping[str, Any], checkpoint: CheckpointRecord | None
+) -> list[StepStatus]:
+    """Each step's counts, in the order of the graph; unnamed steps only if they count."""
+    result = []
+    for step in graph["steps"]:
+        name, kind = str(step["id"]), str(step["kind"])
+        totals = checkpoint.totals.get(name, {}) if checkpoint else {}
+        if not step["named"] and not totals:
+            continue
+        state = checkpoint.state.get(name) if checkpoint else None
+        sides = [output for output in step["outputs"] if output != "out"]
+        result.append(
+            StepStatus(
+                name=name,
+                kind=kind,
+                records_in=_count(totals, "records_in", has=bool(step["inputs"])),
+                records_out=_count(totals, "records_out", has=True),
+                side={side: int(totals.get(f"records_out_{side}", 0)) for side in sides},
+                state_rows=state["rows"] if state else (0 if step["stateful"] else None),
+                state_bytes=state["bytes"] if state else (0 if step["stateful"] else None),
+            )
+        )
+    return result
+
+
+def _count(totals: Mapping[str, int], metric: str, *, has: bool) -> int | None:
+    return int(totals.get(metric, 0)) if has else None
+
+
+def _state(events: Sequence[EventRecord], lease: LeaseRecord | None) -> tuple[str, datetime | None]:
+    last = events[-1] if events else None
+    if lease is not None:
+        if last is not None and last.kind == "started" and last.at >= lease.acquired_at:
+            return "RUNNING", last.at
+        return "INITIALIZING", lease.acquired_at
+    if last is None:
+        return "CREATED", None
+    return _ENDINGS.get(last.kind, "CRASHED"), last.at
+
+
+def _last(events: Sequence[EventRecord], kind: str) -> EventRecord | None:
+    return next((event for event in reversed(events) if event.kind == kind), None)
+
+
+def _restarts(events: Sequence[EventRecord]) -> int:
+    """Restarts by the supervisor since the last start."""
+    count = 0
+    for event in reversed(events):
+        if event.kind == "started":
+            break
+        count += event.kind == "restarting"
+    return count
+
+
+def _rates(run: RunHome, checkpoint: CheckpointRecord | None) -> tuple[float, float]:
+    """Records in and out a second over the last minute's checkpoints."""
+    if checkpoint is None or checkpoint.completed_at is None:
+        return 0.0, 0.0
+    end = now()
+    records = [
+        record
+        for record in run.checkpoints(limit=20)
+        if record.completed_at and record.triggered_at and end - record.completed_at < _RATE_WINDOW
+    ]
+    if not records:
+        return 0.0, 0.0
+    first = min(record.triggered_at for record in records if record.triggered_at)
+    seconds = max((end - first).total_seconds(), 0.001)
+    graph = run.graph()
+    sinks = [str(step["id"]) for step in graph["steps"] if step["kind"] == "sink"]
+    taken = sum(_out(record, source) for record in records for source in record.sources)
+    given = sum(_out(record, sink) for record in records for sink in sinks)
+    return taken / seconds, given / seconds
+
+
+def _out(record: CheckpointRecord, step: str) -> int:
+    metrics = record.rows.get(step, {})
+    return sum(n for name, n in metrics.items() if name.startswith("records_out"))

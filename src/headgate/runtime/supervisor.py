@@ -1,0 +1,143 @@
+"""The supervisor of one running query: polls it, writes its records, stops it between batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from headgate.runtime.records import Recorder
+from headgate.runtime.signals import StopRequest
+from headgate.snapshots.model import CheckpointRecord
+
+_POLL_SECONDS = 0.1
+_STOP_POLL_SECONDS = 0.02
+_IDLE_SECONDS = 2.0
+_END_POLL_SECONDS = 1
+
+
+class Query(Protocol):
+    """The part of pyspark's StreamingQuery that the supervisor uses."""
+
+    @property
+    def isActive(self) -> bool:
+        """Whether it has not ended."""
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        """Whether a trigger is at work (isTriggerActive)."""
+
+    @property
+    def lastProgress(self) -> Mapping[str, Any] | None:
+        """The newest progress."""
+
+    @property
+    def recentProgress(self) -> Sequence[Mapping[str, Any]]:
+        """The last progresses, oldest first."""
+
+    def exception(self) -> Exception | None:
+        """Why it ended, if it failed."""
+
+    def awaitTermination(self, timeout: int | None = None) -> bool | None:
+        """Wait for its end, at most so many seconds; raises if it failed."""
+
+    def stop(self) -> None:
+        """Interrupt it, wherever it is."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a query ended: by itself (all input read), stopped when asked to, or with an error."""
+
+    how: str
+    error: Exception | None = None
+
+
+class Supervisor:
+    """Watches a query from its start to its end, in the thread that calls ``watch``."""
+
+    def __init__(
+        self,
+        query: Query,
+        recorder: Recorder,
+        stop: StopRequest,
+        *,
+        on_checkpoint: Callable[[CheckpointRecord], None] = lambda record: None,
+        on_poll: Callable[[], None] = lambda: None,
+        stop_after_batch: Callable[[Any], None] = lambda query: None,
+    ) -> None:
+        self._query = query
+        self._recorder = recorder
+        self._stop = stop
+        self._on_checkpoint = on_checkpoint
+        self._on_poll = on_poll
+        self._stop_after_batch = stop_after_batch
+        self._seen: tuple[int, str] = (-1, "")
+
+    def watch(self) -> Ended:
+        """Block until the query has ended or a stop was asked for and done."""
+        while self._query.isActive:
+            if self._stop:
+                return self._finish()
+            self._record()
+            self._on_poll()
+            time.sleep(_POLL_SECONDS)
+        self._record()
+        error = self._query.exception()
+        return Ended("failed", error) if error is not None else Ended("finished")
+
+    def finish_one(self) -> Ended:
+        """Wait for one batch of a query that has just been started, and no more."""
+        self._stop_after_batch(self._query)
+        return self._ended()
+
+    def stop_now(self) -> None:
+        """Stop in the middle of a batch: the next start runs the batch again."""
+        self._query.stop()
+
+    def _finish(self) -> Ended:
+        """Let the running batch end, with no other after it, and write its record."""
+        # The kernel ends the query at the end of the batch or while it waits for its next
+        # trigger; under load there is no pause between two triggers in which to stop it.
+        self._stop_after_batch(self._query)
+        idle = 0.0
+        while self._query.isActive and idle < _IDLE_SECONDS:
+            self._record()
+            self._on_poll()
+            time.sleep(_STOP_POLL_SECONDS)
+            idle = 0.0 if self._query.status["isTriggerActive"] else idle + _STOP_POLL_SECONDS
+        if self._query.isActive:
+            self._query.stop()
+        # No stop() otherwise: a query that the kernel has ended is still writing its commit.
+        return self._ended()
+
+    def _ended(self) -> Ended:
+        error = self._await_end()
+        self._record()
+        for record in self._recorder.recover():
+            self._on_checkpoint(record)
+        return Ended("failed", error) if error is not None else Ended("stopped")
+
+    def _await_end(self) -> Exception | None:
+        try:
+            while not self._query.awaitTermination(_END_POLL_SECONDS):
+                self._on_poll()
+        except Exception as error:
+            return self._query.exception() or error
+        return None
+
+    def _record(self) -> None:
+        last = self._query.lastProgress
+        if last is None:
+            return
+        # The time too: an idle trigger reports progress under the number of the next batch.
+        seen = (int(last["batchId"]), str(last["timestamp"]))
+        if seen == self._seen:
+            return
+        # All of the recent ones only when some were missed: each is fetched from the JVM.
+        newest = self._recorder.last.id if self._recorder.last else -1
+        missed = seen[0] > newest + 1
+        self._seen = seen
+        for record in self._recorder.observe(self._query.recentProgress if missed else [last]):
+            self._on_checkpoint(record)

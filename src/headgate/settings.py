@@ -1,0 +1,124 @@
+"""What a job is told about its checkpoints and restarts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from headgate.durations import Duration, parse_duration
+from headgate.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """How often a checkpoint is made, and how many are kept.
+
+    >>> Checkpoints(every="5 seconds", retain=10).interval
+    datetime.timedelta(seconds=5)
+    """
+
+    every: Duration = "10 seconds"
+    retain: int = 10
+    on_cancel: Literal["retain", "delete"] = "retain"
+    timeout: Duration = "10 minutes"
+    tolerable_failures: int = 0
+
+    def __post_init__(self) -> None:
+        parse_duration(self.every, what="Checkpoints.every")
+        parse_duration(self.timeout, what="Checkpoints.timeout")
+        if self.retain < 1:
+            raise UsageError(
+                "Checkpoints.retain must be at least 1",
+                got=str(self.retain),
+                remedy="keep one or more",
+            )
+        if self.on_cancel not in ("retain", "delete"):
+            raise UsageError(
+                "Checkpoints.on_cancel is not known",
+                expected="'retain' or 'delete'",
+                got=repr(self.on_cancel),
+                remedy="use one of the two",
+            )
+
+    @property
+    def interval(self) -> timedelta:
+        """The time between two checkpoints."""
+        return parse_duration(self.every)
+
+
+@dataclass(frozen=True)
+class Restart:
+    """When a failed query is started again; made by the functions below."""
+
+    kind: Literal["fixed_delay", "exponential_delay", "failure_rate", "none"]
+    attempts: int | None = None
+    delay: timedelta = timedelta(0)
+    maximum: timedelta = timedelta(0)
+    multiplier: float = 1.0
+    jitter: float = 0.0
+    interval: timedelta = timedelta(0)
+
+
+def fixed_delay(*, attempts: int, delay: Duration) -> Restart:
+    """Start again at most `attempts` times, each after `delay`.
+
+    >>> fixed_delay(attempts=5, delay="10 seconds").delay
+    datetime.timedelta(seconds=10)
+    """
+    _at_least(attempts, 1, "attempts")
+    return Restart("fixed_delay", attempts=attempts, delay=parse_duration(delay, what="delay"))
+
+
+def exponential_delay(
+    *,
+    initial: Duration = "1 second",
+    maximum: Duration = "1 minute",
+    multiplier: float = 2.0,
+    jitter: float = 0.1,
+    reset_after: Duration = "1 hour",
+) -> Restart:
+    """Start again for ever, after delays that grow up to `maximum`.
+
+    >>> exponential_delay(initial="1 second").multiplier
+    2.0
+    """
+    return Restart(
+        "exponential_delay",
+        delay=parse_duration(initial, what="initial"),
+        maximum=parse_duration(maximum, what="maximum"),
+        multiplier=multiplier,
+        jitter=jitter,
+        interval=parse_duration(reset_after, what="reset_after"),
+    )
+
+
+def failure_rate(*, failures: int, interval: Duration, delay: Duration) -> Restart:
+    """Start again unless there were more than `failures` failures in `interval`.
+
+    >>> failure_rate(failures=3, interval="5 minutes", delay="10 seconds").attempts
+    3
+    """
+    _at_least(failures, 1, "failures")
+    return Restart(
+        "failure_rate",
+        attempts=failures,
+        delay=parse_duration(delay, what="delay"),
+        interval=parse_duration(interval, what="interval"),
+    )
+
+
+def no_restart() -> Restart:
+    """Never start again: the first failure stops the job.
+
+    >>> no_restart().kind
+    'none'
+    """
+    return Restart("none")
+
+
+def _at_least(value: int, least: int, what: str) -> None:
+    if value < least:
+        raise UsageError(
+            f"{what} must be at least {least}", got=str(value), remedy="use a larger number"
+        )

@@ -1,0 +1,256 @@
+"""Small files in a folder or under an fsspec URL: whole-file writes, listings, links and locks."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import shutil
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import unquote, urlparse
+
+from headgate.errors import HeadgateError, UsageError
+
+_REMOTE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
+
+
+class Files(Protocol):
+    """What the home needs of a store; a path is relative to the store's root, with slashes."""
+
+    url: str
+
+    def location(self, path: str = "") -> str:
+        """The path as Spark takes it: absolute on a local disk, else a URL."""
+
+    def local(self, path: str = "") -> Path | None:
+        """The path on this machine's disk, or nothing when the store is elsewhere."""
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or folder is there."""
+
+    def list(self, path: str) -> list[str]:
+        """Names in a folder, sorted, without unfinished writes; empty if there is none."""
+
+    def read_text(self, path: str) -> str | None:
+        """A file's text, or nothing if there is no such file."""
+
+    def write_text(self, path: str, text: str) -> None:
+        """Write a whole file so that a reader sees the old one or the new one, never a part."""
+
+    def delete(self, path: str) -> None:
+        """Delete a file; not an error if it is gone."""
+
+    def modified(self, path: str) -> float | None:
+        """When a file was last written, in seconds since 1970, if the store knows."""
+
+    def walk(self, path: str) -> Iterator[str]:
+        """Every file under a folder, as paths relative to that folder."""
+
+    def link(self, source: str, target: str) -> None:
+        """Make target the same file as source: a hard link where there is one, else a copy."""
+
+    def locked(self, path: str, *, timeout: float = 10.0) -> AbstractContextManager[bool]:
+        """Hold a lock between processes; gives False where the store has no locks."""
+
+
+def open_files(url: str | os.PathLike[str]) -> Files:
+    """Open a folder or an fsspec URL.
+
+    >>> open_files("/data/home").location("jobs")
+    '/data/home/jobs'
+    """
+    text = os.fspath(url)
+    if not text:
+        raise UsageError("the home is empty text", remedy="name a folder or a URL")
+    if text.startswith("file:"):
+        return LocalFiles(Path(unquote(urlparse(text).path)))
+    if _REMOTE.match(text):
+        from headgate.snapshots.remote import RemoteFiles
+
+        return RemoteFiles(text)
+    return LocalFiles(Path(text))
+
+
+def read_json(files: Files, path: str) -> dict[str, Any] | None:
+    """Read a JSON object, or nothing if there is no such file."""
+    text = files.read_text(path)
+    if text is None:
+        return None
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise HeadgateError(
+            f"{files.location(path)} is not valid JSON ({error})",
+            remedy="it was damaged outside Headgate; restore it from a backup or delete it",
+        ) from error
+    if not isinstance(data, dict):
+        raise HeadgateError(
+            f"{files.location(path)} does not hold a JSON object",
+            remedy="it was changed outside Headgate; restore it from a backup or delete it",
+        )
+    return data
+
+
+def write_json(files: Files, path: str, data: Mapping[str, Any]) -> None:
+    """Write a JSON object as a whole file."""
+    files.write_text(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+
+
+class LocalFiles:
+    """A folder on a local or mounted disk."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.expanduser().absolute()
+        self.url = str(self.root)
+
+    def location(self, path: str = "") -> str:
+        """The path as Spark takes it."""
+        return str(self.root / path) if path else str(self.root)
+
+    def local(self, path: str = "") -> Path | None:
+        """The path on this machine's disk."""
+        return self.root / path if path else self.root
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or folder is there."""
+        with self._clear("read", path):
+            return self._at(path).exists()
+
+    def list(self, path: str) -> list[str]:
+        """Names in a folder, sorted; hidden ones are unfinished writes."""
+        with self._clear("list", path):
+            try:
+                return sorted(n for n in os.listdir(self._at(path)) if not n.startswith("."))
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+
+    def read_text(self, path: str) -> str | None:
+        """A file's text, or nothing."""
+        with self._clear("read", path):
+            try:
+                return self._at(path).read_text(encoding="utf-8")
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    def write_text(self, path: str, text: str) -> None:
+        """Write aside, sync, rename."""
+        target = self._at(path)
+        aside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+        with self._clear("write", path):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with aside.open("w", encoding="utf-8") as file:
+                    file.write(text)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(aside, target)
+            except BaseException:
+                aside.unlink(missing_ok=True)
+                raise
+            _sync_folder(target.parent)
+
+    def delete(self, path: str) -> None:
+        """Delete a file if it is there."""
+        with self._clear("delete", path):
+            self._at(path).unlink(missing_ok=True)
+
+    def modified(self, path: str) -> float | None:
+        """When a file was last written."""
+        with self._clear("read", path):
+            try:
+                return self._at(path).stat().st_mtime
+            except FileNotFoundError:
+                return None
+
+    def walk(self, path: str) -> Iterator[str]:
+        """Every file under a folder."""
+        root = self._at(path)
+        for folder, folders, names in os.walk(root):
+            folders.sort()
+            for name in sorted(names):
+                yield (Path(folder) / name).relative_to(root).as_posix()
+
+    def link(self, source: str, target: str) -> None:
+        """A hard link, or a copy where there are none."""
+        old, new = self._at(source), self._at(target)
+        with self._clear("write", target):
+            new.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                os.link(old, new)
+            except FileNotFoundError:
+                raise
+            except OSError:  # another disk, or a file system without hard links
+                shutil.copy2(old, new)
+
+    @contextlib.contextmanager
+    def locked(self, path: str, *, timeout: float = 10.0) -> Iterator[bool]:
+        """Hold an advisory lock on a file."""
+        target = self._at(path)
+        with self._clear("lock", path):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            # The file stays: deleting it would let two processes lock two different files.
+            handle = os.open(target, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            deadline = time.monotonic() + timeout
+            while True:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > deadline:
+                        raise HeadgateError(
+                            f"{target} has been locked by another process for {timeout:.0f} s",
+                            remedy="wait for the other headgate command to end, then try again",
+                        ) from None
+                    time.sleep(0.02)
+            yield True
+        finally:
+            os.close(handle)
+
+    def _at(self, path: str) -> Path:
+        return self.root / path
+
+    @contextlib.contextmanager
+    def _clear(self, verb: str, path: str) -> Iterator[None]:
+        try:
+            yield
+        except PermissionError as error:
+            raise HeadgateError(
+                f"cannot {verb} {self._at(path)}: permission denied",
+                remedy="make the home readable and writable for this user, or choose another "
+                "with --home or HEADGATE_HOME",
+            ) from error
+        except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
+            raise HeadgateError(
+                f"cannot {verb} {self._at(path)}: a file is where a folder should be, or the "
+                "other way round",
+                remedy="choose another home with --home or HEADGATE_HOME",
+            ) from error
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise HeadgateError(
+                f"cannot {verb} {self._at(path)}: {error.strerror or error}",
+                remedy="check that the disk is mounted, writable and not full",
+            ) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    # Without this a rename can be lost with the machine's power although the file was synced.
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)

@@ -1,0 +1,329 @@
+"""The records of the home as frozen dataclasses, and their JSON (docs/format.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+from headgate.errors import HeadgateError
+
+VERSION = 1
+
+Counts: TypeAlias = Mapping[str, Mapping[str, int]]
+"""A number by step and metric: ``{"orders": {"records_out": 12}}``."""
+
+Offsets: TypeAlias = Mapping[str, int]
+"""An offset by partition: ``{"0": 100}``."""
+
+
+def now() -> datetime:
+    """The time, in UTC, as the home keeps it."""
+    return datetime.now(UTC)
+
+
+def to_iso(when: datetime | None) -> str | None:
+    """ISO 8601 in UTC with milliseconds.
+
+    >>> to_iso(datetime(2026, 1, 1, tzinfo=UTC))
+    '2026-01-01T00:00:00.000Z'
+    """
+    if when is None:
+        return None
+    text = when.astimezone(UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+def from_iso(text: str | None) -> datetime | None:
+    """Read a time that the home or Spark wrote."""
+    if text is None:
+        return None
+    when = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
+
+
+def check_version(data: Mapping[str, Any], what: str) -> None:
+    """Refuse a record that a newer Headgate wrote: guessing at it could lose something."""
+    version = data.get("version")
+    if not isinstance(version, int):
+        raise HeadgateError(
+            f"{what} has no version", remedy="it was not written by Headgate; move it away"
+        )
+    if version > VERSION:
+        raise HeadgateError(
+            f"{what} was written by a newer Headgate (format {version}, this one reads up to "
+            f"{VERSION})",
+            remedy="upgrade headgate: pip install --upgrade headgate",
+        )
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process that drives a job."""
+
+    host: str
+    pid: int
+    started: str
+    """When the process started, as its system says it: tells a reused pid from the old process."""
+    space: str
+    """The boot and process namespace in which the pid means something."""
+    token: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in its file."""
+        return {
+            "host": self.host,
+            "pid": self.pid,
+            "started": self.started,
+            "space": self.space,
+            "token": self.token,
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Owner:
+        """From what its file holds."""
+        return Owner(
+            str(data["host"]),
+            int(data["pid"]),
+            str(data.get("started", "")),
+            str(data.get("space", "")),
+            str(data["token"]),
+        )
+
+
+@dataclass(frozen=True)
+class LeaseRecord:
+    """Who drives the job, and when it last said so."""
+
+    owner: Owner
+    acquired_at: datetime
+    heartbeat: datetime
+    ttl_seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in its file."""
+        return {
+            "owner": self.owner.to_json(),
+            "acquired_at": to_iso(self.acquired_at),
+            "heartbeat": to_iso(self.heartbeat),
+            "ttl_seconds": self.ttl_seconds,
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> LeaseRecord:
+        """From what its file holds."""
+        return LeaseRecord(
+            Owner.from_json(data["owner"]),
+            _time(data["acquired_at"]),
+            _time(data["heartbeat"]),
+            float(data["ttl_seconds"]),
+        )
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """``job.json``: the job's name, its current run and its lease."""
+
+    name: str
+    current_run: str | None = None
+    lease: LeaseRecord | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in its file."""
+        return {
+            "version": VERSION,
+            "name": self.name,
+            "current_run": self.current_run,
+            "lease": self.lease.to_json() if self.lease else None,
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> JobRecord:
+        """From what its file holds."""
+        check_version(data, "job.json")
+        lease = data.get("lease")
+        return JobRecord(
+            str(data["name"]),
+            data.get("current_run"),
+            LeaseRecord.from_json(lease) if lease else None,
+        )
+
+
+@dataclass(frozen=True)
+class Parent:
+    """The checkpoint from which a run started."""
+
+    run: str
+    checkpoint: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in its file."""
+        return {"run": self.run, "checkpoint": self.checkpoint}
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """``run.json``: what a run is made of; never changed after it is written."""
+
+    job: str
+    run: str
+    created_at: datetime
+    parallelism: int
+    graph_fingerprint: str
+    params: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    code: Mapping[str, str] = field(default_factory=dict)
+    parent: Parent | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in its file."""
+        return {
+            "version": VERSION,
+            "job": self.job,
+            "run": self.run,
+            "created_at": to_iso(self.created_at),
+            "parallelism": self.parallelism,
+            "graph_fingerprint": self.graph_fingerprint,
+            "params": dict(self.params),
+            "versions": dict(self.versions),
+            "code": dict(self.code),
+            "parent": self.parent.to_json() if self.parent else None,
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> RunRecord:
+        """From what its file holds."""
+        check_version(data, "run.json")
+        parent = data.get("parent")
+        return RunRecord(
+            job=str(data["job"]),
+            run=str(data["run"]),
+            created_at=_time(data["created_at"]),
+            parallelism=int(data["parallelism"]),
+            graph_fingerprint=str(data["graph_fingerprint"]),
+            params=dict(data.get("params") or {}),
+            versions=dict(data.get("versions") or {}),
+            code=dict(data.get("code") or {}),
+            parent=Parent(str(parent["run"]), int(parent["checkpoint"])) if parent else None,
+        )
+
+
+@dataclass(frozen=True)
+class SourceOffsets:
+    """How far a checkpoint read one source."""
+
+    start: Offsets = field(default_factory=dict)
+    end: Offsets = field(default_factory=dict)
+    latest: Offsets = field(default_factory=dict)
+
+    def behind(self) -> int:
+        """Records that were there when the checkpoint was cut but are not in it."""
+        return sum(max(0, n - self.end.get(p, 0)) for p, n in self.latest.items())
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in its file."""
+        return {"start": dict(self.start), "end": dict(self.end), "latest": dict(self.latest)}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> SourceOffsets:
+        """From what its file holds."""
+        return SourceOffsets(
+            dict(data.get("start") or {}),
+            dict(data.get("end") or {}),
+            dict(data.get("latest") or {}),
+        )
+
+
+@dataclass(frozen=True)
+class CheckpointRecord:
+    """One checkpoint: times, counts, state and source positions of one micro-batch."""
+
+    id: int
+    run: str
+    status: str
+    type: str
+    """periodic; recovered (written after a crash); forked (where this run began)."""
+    triggered_at: datetime | None
+    completed_at: datetime | None
+    duration_ms: int | None
+    phases: Mapping[str, int] = field(default_factory=dict)
+    rows: Counts = field(default_factory=dict)
+    totals: Counts = field(default_factory=dict)
+    state: Counts = field(default_factory=dict)
+    sources: Mapping[str, SourceOffsets] = field(default_factory=dict)
+    watermark: datetime | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in its file."""
+        return {
+            "version": VERSION,
+            "id": self.id,
+            "run": self.run,
+            "status": self.status,
+            "type": self.type,
+            "triggered_at": to_iso(self.triggered_at),
+            "completed_at": to_iso(self.completed_at),
+            "duration_ms": self.duration_ms,
+            "phases": dict(self.phases),
+            "rows": _plain(self.rows),
+            "totals": _plain(self.totals),
+            "state": _plain(self.state),
+            "sources": {name: s.to_json() for name, s in self.sources.items()},
+            "watermark": to_iso(self.watermark),
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> CheckpointRecord:
+        """From what its file holds."""
+        check_version(data, "a checkpoint's record")
+        sources = data.get("sources") or {}
+        return CheckpointRecord(
+            id=int(data["id"]),
+            run=str(data["run"]),
+            status=str(data["status"]),
+            type=str(data["type"]),
+            triggered_at=from_iso(data.get("triggered_at")),
+            completed_at=from_iso(data.get("completed_at")),
+            duration_ms=data.get("duration_ms"),
+            phases=dict(data.get("phases") or {}),
+            rows=_plain(data.get("rows") or {}),
+            totals=_plain(data.get("totals") or {}),
+            state=_plain(data.get("state") or {}),
+            sources={name: SourceOffsets.from_json(s) for name, s in sources.items()},
+            watermark=from_iso(data.get("watermark")),
+        )
+
+
+@dataclass(frozen=True)
+class EventRecord:
+    """Something that happened to a run: started, failed, restarting, finished, stopped."""
+
+    kind: str
+    at: datetime
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in its file."""
+        return {
+            "version": VERSION,
+            "kind": self.kind,
+            "at": to_iso(self.at),
+            "details": dict(self.details),
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> EventRecord:
+        """From what its file holds."""
+        check_version(data, "an event")
+        return EventRecord(str(data["kind"]), _time(data["at"]), dict(data.get("details") or {}))
+
+
+def _time(text: str) -> datetime:
+    when = from_iso(text)
+    assert when is not None
+    return when
+
+
+def _plain(counts: Counts) -> dict[str, dict[str, int]]:
+    return {step: {name: int(n) for name, n in metrics.items()} for step, metrics in counts.items()}

@@ -1,0 +1,250 @@
+"""JobDriver: a whole job in a test, on the real kernel, with topics that the test fills."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, TypeAlias
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from headgate import kernel
+from headgate.connectors.log_files import Record as LogRecord
+from headgate.durations import Duration, parse_duration
+from headgate.errors import NotFoundError, UsageError
+from headgate.jobdef import JobDef
+from headgate.plan import BuiltJob, LookupOp, TableOp, expression_text
+from headgate.runtime.run import run
+from headgate.runtime.session import get_session
+from headgate.snapshots.home import Home, RunHome
+from headgate.state import StateView, read_state
+from headgate.testing.rows import typed
+from headgate.testing.stand_in import StandInJob
+
+CrashPoint: TypeAlias = Literal["before_sink", "after_sink", "before_commit", "after_commit"]
+Record: TypeAlias = Mapping[str, Any] | object
+_POINTS = {"before_sink": "before_sink", "after_sink": "after_sink", "before_commit": "after_sink"}
+_INTERNAL = ("state_", "waiting_")
+
+
+class JobDriver:
+    """The whole job on the real kernel; sources and sinks are topics of the test.
+
+    Example:
+
+        with JobDriver(store) as t:
+            t.send("users", {"id": 1, "name": "Ann"})
+            t.send("orders", {"id": 7, "user_id": 2}).run()
+            assert t.rows("enriched") == []
+            assert [r["id"] for r in t.rows("missing_users")] == [7]
+    """
+
+    def __init__(
+        self, job: JobDef, *, params: Mapping[str, str] | None = None, parallelism: int = 2
+    ) -> None:
+        self._original = job
+        self._params = dict(params or {})
+        self._parallelism = parallelism
+        self._folder = Path(tempfile.mkdtemp(prefix="headgate-test-"))
+        self._job = StandInJob.of(job, self._folder)
+        self._read: dict[str, dict[int, int]] = {}
+        self._spark: SparkSession | None = None
+        self._built: BuiltJob | None = None
+        self._offset_ms = 0
+
+    def __enter__(self) -> Self:
+        self._spark = get_session(parallelism=self._parallelism)
+        self._build()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._session.conf.unset(kernel.CLOCK_OFFSET)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def _session(self) -> SparkSession:
+        if self._spark is None:
+            raise UsageError("the driver is not open", remedy="use it in a with statement")
+        return self._spark
+
+    @property
+    def built(self) -> BuiltJob:
+        """The job's graph and operations."""
+        assert self._built is not None
+        return self._built
+
+    def _build(self) -> None:
+        self._built = self._job.build(self._params, spark=self._session)
+
+    def send(self, source: str, *records: Record, partition: int = 0) -> Self:
+        """Put records (dicts, dataclasses, or text as it is) into a source or table.
+
+        A table's record gets its key from its key columns; `Deleted(key)` is a tombstone.
+        """
+        if source not in self.built.graph.sources:
+            raise NotFoundError(
+                f"the job has no source '{source}'",
+                expected=", ".join(self.built.graph.sources),
+                remedy="send to one of them",
+            )
+        self._job.source(source).append(
+            [self._record(source, record) for record in records], partition=partition
+        )
+        return self
+
+    def _record(self, source: str, record: Record) -> LogRecord:
+        if isinstance(record, Deleted):
+            return LogRecord(value=None, key=_json_key(record.key))
+        if isinstance(record, str):
+            return LogRecord(value=record, key=None)
+        if dataclasses.is_dataclass(record) and not isinstance(record, type):
+            data: Mapping[str, Any] = dataclasses.asdict(record)
+        elif isinstance(record, Mapping):
+            data = record
+        else:
+            raise UsageError(
+                "a record is a dict, a dataclass or text",
+                got=repr(record),
+                remedy="send one of them",
+            )
+        key = None
+        operation = self.built.node(source).operation
+        if isinstance(operation, TableOp):
+            parts = {expression_text(k): data.get(expression_text(k)) for k in operation.keys}
+            key = _json_key(next(iter(parts.values())) if len(parts) == 1 else parts)
+        return LogRecord(value=json.dumps(data, default=_json), key=key)
+
+    def run(self) -> Self:
+        """Process everything sent so far, then checkpoint."""
+        outcome = self._run()
+        if outcome.error is not None:
+            raise outcome.error
+        return self
+
+    def _run(self) -> Any:
+        return run(
+            self._job,
+            home=str(self._folder / "home"),
+            params=self._params,
+            bounded=True,
+            parallelism=None if self._current() else self._parallelism,
+            spark=self._session,
+        )
+
+    def _current(self) -> RunHome | None:
+        home = Home(str(self._folder / "home")).job(self._job.name)
+        return home.current() if home.exists() else None
+
+    @property
+    def _run_home(self) -> RunHome:
+        current = self._current()
+        if current is None:
+            raise UsageError("the job has not run yet", remedy="call run() first")
+        return current
+
+    def rows(self, sink: str) -> list[dict[str, Any]]:
+        """The committed rows of a sink since the last call, in no particular order."""
+        schema = self._sink_schema(sink)
+        topic = self._job.sink(sink)
+        if not topic.exists():
+            return []
+        start = self._read.get(sink)
+        ends = topic.end_offsets()
+        found = [typed(json.loads(r.value or "{}"), schema) for r in topic.read(start)]
+        self._read[sink] = ends
+        return found
+
+    def _sink_schema(self, sink: str) -> StructType:
+        for node in self.built.nodes:
+            if node.step.id == sink and node.step.kind == "sink":
+                (edge,) = node.step.inputs
+                return self.built.node(edge.step).schemas[edge.output]
+        raise NotFoundError(
+            f"the job has no sink '{sink}'",
+            expected=", ".join(n.step.id for n in self.built.nodes if n.step.kind == "sink"),
+            remedy="ask for one of them",
+        )
+
+    def state(self, step: str) -> StateView:
+        """The rows that a step keeps after the last checkpoint."""
+        node = self.built.node(step)
+        if not isinstance(node.operation, LookupOp):
+            raise NotFoundError(f"the step '{step}' keeps no state", remedy="name a stateful step")
+        table = self.built.node(node.operation.table).operation
+        assert isinstance(table, TableOp)
+        keys = tuple(expression_text(k) for k in table.keys)
+        return read_state(self._session, self._run_home.spark, step, keys)
+
+    def metrics(self, step: str) -> dict[str, int]:
+        """The counters of a step since the job's first run, and how many rows wait in it."""
+        record = self._run_home.latest_checkpoint()
+        counts = dict(record.totals.get(step, {})) if record else {}
+        shown = {name: n for name, n in counts.items() if not name.startswith(_INTERNAL)}
+        if "waiting_added" in counts:
+            shown["records_waiting"] = counts["waiting_added"] - counts["waiting_removed"]
+        return shown
+
+    def checkpoint(self) -> str:
+        """The name of the last checkpoint."""
+        record = self._run_home.latest_checkpoint()
+        return f"{self._run_home.id}/ck:{record.id}" if record else f"{self._run_home.id}/none"
+
+    def advance_processing_time(self, by: Duration) -> Self:
+        """Move processing time on, for rows that wait and timers."""
+        self._offset_ms += int(parse_duration(by).total_seconds() * 1000)
+        self._session.conf.set(kernel.CLOCK_OFFSET, str(self._offset_ms))
+        return self
+
+    def crash(self, at: CrashPoint = "after_sink") -> Self:
+        """Process what was sent, but die at a point of the batch's commit."""
+        if at == "after_commit":
+            self.run()
+            return self
+        kernel.arm_crash(self._session, self._run_id(), _POINTS[at])
+        outcome = self._run()
+        if outcome.error is None:
+            raise UsageError(
+                "there was nothing to process, so nothing crashed", remedy="send records first"
+            )
+        return self
+
+    def _run_id(self) -> str:
+        current = self._current()
+        return current.id if current else "r1"
+
+    def restore(self, *, job: JobDef | None = None) -> Self:
+        """Go on from the last checkpoint, after a crash or with a changed job."""
+        if job is not None:
+            self._original = job
+            self._job = StandInJob.of(job, self._folder)
+            self._build()
+        return self
+
+
+@dataclasses.dataclass(frozen=True)
+class Deleted:
+    """A record without a value: it deletes its key from a table."""
+
+    key: Any
+
+
+def _json_key(key: Any) -> str:
+    return key if isinstance(key, str) else json.dumps(key, default=_json)
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value)

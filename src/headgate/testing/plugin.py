@@ -1,0 +1,38 @@
+"""The pytest plugin: a session for tests, and drivers that close themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from headgate.jobdef import JobDef
+    from headgate.testing.job_driver import JobDriver
+
+
+@pytest.fixture(scope="session")
+def headgate_spark() -> Iterator[SparkSession]:
+    """The Spark session that drivers share; it starts once a test run."""
+    from headgate.runtime.session import get_session
+
+    spark = get_session(master="local[2]")
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture
+def job_driver(headgate_spark: SparkSession) -> Iterator[Callable[..., JobDriver]]:
+    """Make drivers: `t = job_driver(store, params={...})`; they are closed after the test."""
+    from headgate.testing.job_driver import JobDriver
+
+    with ExitStack() as stack:
+
+        def make(job: JobDef, **options: Any) -> JobDriver:
+            return stack.enter_context(JobDriver(job, **options))
+
+        yield make

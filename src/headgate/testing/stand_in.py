@@ -1,0 +1,69 @@
+"""A job whose sources and sinks are embedded topics in a folder, whatever they were."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from headgate.connectors.base import Source
+from headgate.connectors.log import LogSink, LogSource
+from headgate.connectors.log_files import TopicFiles
+from headgate.jobdef import JobDef
+from headgate.plan import BuiltJob, Node, SinkOp, SourceOp, TableOp
+
+
+@dataclass(frozen=True)
+class StandInJob(JobDef):
+    """Builds the same graph, with every topic in `folder`."""
+
+    folder: Path = Path()
+    partitions: int = 2
+
+    @staticmethod
+    def of(job: JobDef, folder: Path) -> StandInJob:
+        """The stand-in of a job."""
+        return StandInJob(job.name, job.function, job.checkpoints, job.restart, folder)
+
+    def build(
+        self,
+        params: Mapping[str, str] | None = None,
+        *,
+        spark: SparkSession | None = None,
+        check_connectors: bool = True,
+    ) -> BuiltJob:
+        built = super().build(params, spark=spark, check_connectors=False)
+        nodes = tuple(self._stand_in(node) for node in built.nodes)
+        graph = dataclasses.replace(built.graph, steps=tuple(n.step for n in nodes))
+        return BuiltJob(graph, nodes)
+
+    def source(self, name: str) -> TopicFiles:
+        """The topic that stands in for a source or table."""
+        return TopicFiles(self.folder / "sources" / name)
+
+    def sink(self, name: str) -> TopicFiles:
+        """The topic that stands in for a sink."""
+        return TopicFiles(self.folder / "sinks" / name)
+
+    def _stand_in(self, node: Node) -> Node:
+        operation, name = node.operation, node.step.id
+        if isinstance(operation, SourceOp | TableOp) and isinstance(operation.source, Source):
+            topic = self.source(name)
+            if not topic.exists():
+                topic.create(self.partitions)
+            source = LogSource(str(topic.path), node.schemas["out"])
+            return self._with(
+                node, dataclasses.replace(operation, source=source), source.describe()
+            )
+        if isinstance(operation, SinkOp):
+            sink = LogSink(str(self.sink(name).path))
+            return self._with(node, SinkOp(sink), sink.describe())
+        return node
+
+    @staticmethod
+    def _with(node: Node, operation: SourceOp | TableOp | SinkOp, address: str) -> Node:
+        detail = {**node.step.detail, "address": address}
+        return Node(dataclasses.replace(node.step, detail=detail), operation, node.schemas)

@@ -1,0 +1,62 @@
+"""The demo and the getting-started page, run as a newcomer runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.slow
+def test_the_demo_accounts_for_every_order(tmp_path: Path) -> None:
+    sizes = ["--orders", "3000", "--users", "400", "--items", "40"]
+    ran = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "store" / "demo.py"), "--dir", "demo", *sizes],
+        cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    last = ran.stdout.splitlines()[-1]
+    counts = [int(number.replace(",", "")) for number in re.findall(r"[\d,]+", last)]
+    assert last.endswith("= 3,000 orders produced: every order is accounted for")
+    assert sum(counts[:4]) == counts[4] == 3_000
+    assert min(counts) > 0, "each kind of order is there"
+
+    # The step table shows the same numbers as the topics.
+    table = {line.split()[0]: line.split() for line in ran.stdout.splitlines() if " sink " in line}
+    shown = [int(row[-4].replace(",", "")) for row in table.values()]
+    assert shown == counts[:4]
+    lookups = re.findall(r"lookup .* missing ([\d,]+)", ran.stdout)
+    assert [int(number.replace(",", "")) for number in lookups] == counts[1:3]
+    produced = json.loads((tmp_path / "demo" / "data" / "produced.json").read_text())["produced"]
+    assert counts[3] == produced["orders_broken"]
+
+
+@pytest.mark.slow
+def test_the_getting_started_page_does_what_it_says(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "getting-started.md").read_text()
+    section = page[page.index("## A job of your own") : page.index("`--bounded` reads")]
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+    (program,) = (text for language, text in blocks if language == "python")
+    make, use = (text for language, text in blocks if not language)
+    (tmp_path / "sales.py").write_text(program)
+    program_folder = tmp_path / "bin"
+    program_folder.mkdir()
+    command = program_folder / "headgate"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m headgate.cli.main "$@"\n')
+    command.chmod(0o755)
+    ran = subprocess.run(
+        ["bash", "-euc", make + use],
+        cwd=tmp_path,
+        env=os.environ | {"PATH": f"{program_folder}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    rows = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
+    assert rows == [{"shop": 1, "sum": 5.5, "city": "Oslo"}, {"shop": 9, "sum": 1.0}]

@@ -1,0 +1,121 @@
+"""Real processes for crash tests: the command line's driver, and a Spark standalone cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyspark
+
+from headgate.java import find_java
+
+OUTPUTS = ("enriched", "missing_users", "missing_items", "malformed")
+
+
+class Driver:
+    """One `headgate run` process."""
+
+    def __init__(
+        self, app: Path, data: Path, home: Path, *flags: str, spark: tuple[str, ...] = (),
+        env: dict[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        topics = ("orders", "users", "items", *OUTPUTS)
+        sets = [word for t in topics for word in ("--set", f"{t}=log:{data / t}")]
+        self.log = home.parent / "driver.log"
+        with open(self.log, "a") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "headgate.cli.main", "run", f"{app}:store", "--home",
+                 str(home), *sets, *flags, *(("--", *spark) if spark else ())],
+                stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                env={**os.environ, **(env or {})}, start_new_session=True,
+            )  # fmt: skip
+
+    def kill(self) -> None:
+        """kill -9 of the driver, wherever it is."""
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def wait(self, timeout: float) -> int:
+        """The exit code; a driver that hangs is killed with its JVM."""
+        try:
+            return self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            raise
+
+    def text(self) -> str:
+        """What all drivers of this home have said."""
+        return self.log.read_text()
+
+
+class Cluster:
+    """A Spark standalone master with workers, from pyspark's own jars, on loopback."""
+
+    def __init__(self, folder: Path, workers: int) -> None:
+        self._folder = folder
+        self._home = Path(pyspark.__file__).parent
+        self._processes: list[subprocess.Popen[bytes]] = []
+        port = 7000 + os.getpid() % 20000
+        self.url = f"spark://127.0.0.1:{port}"
+        self._start("master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1",
+                    "--port", str(port), "--webui-port", "0")  # fmt: skip
+        self._wait_for("master", "I have been elected leader")
+        for number in range(workers):
+            self._start(
+                f"worker{number}", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1",
+                "--cores", "1", "--memory", "2g", "--webui-port", "0", "--work-dir",
+                str(folder / f"work{number}"), self.url,
+            )  # fmt: skip
+            self._wait_for(f"worker{number}", "Successfully registered with master")
+
+    def _start(self, name: str, main: str, *arguments: str) -> None:
+        java = str(Path(find_java().path) / "bin" / "java")
+        # without the Scala version executors look for another jars folder and die at once
+        env = {**os.environ, "SPARK_SCALA_VERSION": "2.13", "SPARK_HOME": str(self._home),
+               "SPARK_LOCAL_IP": "127.0.0.1", "JAVA_HOME": str(find_java().path)}  # fmt: skip
+        command = [java, "-Xmx512m", "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+                   "--add-opens=java.base/java.nio=ALL-UNNAMED",
+                   "--add-opens=java.base/java.lang=ALL-UNNAMED",
+                   "--add-opens=java.base/java.util=ALL-UNNAMED",
+                   "-cp", f"{self._home}/jars/*", main, *arguments]  # fmt: skip
+        with open(self._folder / f"{name}.log", "wb") as log:
+            self._processes.append(
+                subprocess.Popen(command, stdout=log, stderr=log, env=env, start_new_session=True)
+            )
+
+    def _wait_for(self, name: str, text: str, seconds: float = 60) -> None:
+        until = time.monotonic() + seconds
+        log = self._folder / f"{name}.log"
+        while text not in log.read_text(errors="replace"):
+            if time.monotonic() > until:
+                raise TimeoutError(
+                    f"{name} did not start:\n{log.read_text(errors='replace')[-2000:]}"
+                )
+            time.sleep(0.2)
+
+    def executors(self) -> list[int]:
+        """The processes of the cluster's executors."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    words = (entry / "cmdline").read_bytes().split(b"\0")
+                except OSError:
+                    continue
+                if b"org.apache.spark.executor.CoarseGrainedExecutorBackend" in words and any(
+                    self.url.encode() in w or str(self._folder).encode() in w for w in words
+                ):
+                    found.append(int(entry.name))
+        return found
+
+    def stop(self) -> None:
+        """End every process of the cluster."""
+        for process in reversed(self._processes):
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        for pid in self.executors():
+            os.kill(pid, signal.SIGKILL)

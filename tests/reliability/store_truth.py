@@ -1,0 +1,122 @@
+"""What the store job must have written, computed without Spark from its topics and offsets.
+
+The records of the checkpoints say which records each batch took. The rest follows from the
+semantics alone: a batch applies its table rows in source order, then looks up its orders.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headgate.connectors.log_files import TopicFiles
+from headgate.snapshots.home import Home, RunHome
+
+OUTPUTS = ("enriched", "missing_users", "missing_items", "malformed")
+_ORDER = (
+    "invoiceId", "lineItemId", "userId", "itemId", "itemName", "itemCategory", "price",
+    "createdAt", "paidAt",
+)  # fmt: skip
+_KEPT = ("invoiceId", "lineItemId", "createdAt", "paidAt")
+
+
+@dataclass
+class Truth:
+    """The rows of every output, and the tables at the end."""
+
+    rows: dict[str, Counter[str]] = field(default_factory=lambda: {o: Counter() for o in OUTPUTS})
+    tables: dict[str, dict[int, Any]] = field(default_factory=lambda: {"users": {}, "items": {}})
+    batches: int = 0
+
+
+def expected(home: Path, data: Path) -> Truth:
+    """Replay every checkpoint of every run in plain Python."""
+    job = Home(str(home)).job("store")
+    topics = {name: _records(data / name) for name in ("orders", "users", "items")}
+    truth = Truth()
+    for run in job.runs():
+        order = _lookup_order(run)
+        for record in run.checkpoints():
+            if record.type == "forked":
+                continue
+            truth.batches += 1
+            taken = {}
+            for name, offsets in record.sources.items():
+                taken[name] = [
+                    topics[name][int(p)][n]
+                    for p in sorted(offsets.end, key=int)
+                    for n in range(offsets.start.get(p, 0), offsets.end[p])
+                ]
+            for name in ("users", "items"):
+                for record_ in taken.get(name, []):
+                    _apply(truth.tables[name], record_)
+            for record_ in taken.get("orders", []):
+                _order(truth, record_, order)
+    return truth
+
+
+def written(data: Path) -> dict[str, Counter[str]]:
+    """What is in the output topics."""
+    return {
+        name: Counter(_canonical(json.loads(r.value or "null"), name) for r in _read(data / name))
+        for name in OUTPUTS
+    }
+
+
+def _read(path: Path) -> list[Any]:
+    topic = TopicFiles(path)
+    return list(topic.read()) if topic.exists() else []
+
+
+def _records(path: Path) -> dict[int, list[Any]]:
+    found: dict[int, list[Any]] = {}
+    for record in _read(path):
+        found.setdefault(record.partition, []).append(record)
+    return found
+
+
+def _lookup_order(run: RunHome) -> tuple[str, str]:
+    steps = {s["id"]: s for s in run.graph()["steps"]}
+    users_first = steps["users_lookup"]["inputs"][0]["step"] == "orders"
+    return ("users", "items") if users_first else ("items", "users")
+
+
+def _apply(table: dict[int, Any], record: Any) -> None:
+    if not record.value:
+        table.pop(int(record.key), None)
+    else:
+        row = json.loads(record.value)
+        table[row["id"]] = _present(row)
+
+
+def _order(truth: Truth, record: Any, order: tuple[str, str]) -> None:
+    try:
+        row = json.loads(record.value)
+    except ValueError:
+        bad = {"partition": record.partition, "offset": record.offset, "value": record.value}
+        truth.rows["malformed"][_canonical(bad, "malformed")] += 1
+        return
+    line = _present({name: row.get(name) for name in _ORDER})
+    found: dict[str, Any] = {}
+    for table in order:
+        key, into = ("userId", "user") if table == "users" else ("itemId", "item")
+        hit = truth.tables[table].get(row.get(key))
+        if hit is None:
+            truth.rows[f"missing_{table}"][_canonical({**line, **found}, f"missing_{table}")] += 1
+            return
+        found[into] = hit
+    out = {name: line[name] for name in _KEPT if name in line} | found
+    truth.rows["enriched"][_canonical(out, "enriched")] += 1
+
+
+def _present(row: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in row.items() if v is not None}
+
+
+def _canonical(row: dict[str, Any], output: str) -> str:
+    if output == "malformed":
+        row = {name: row[name] for name in ("partition", "offset", "value")}
+    return json.dumps(row, sort_keys=True)

@@ -1,0 +1,57 @@
+"""A real Spark standalone cluster: executors killed with -9, tasks failed after their commit."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headgate.snapshots.home import Home
+from tests.reliability.processes import Cluster, Driver
+from tests.reliability.store_data import Producer
+from tests.reliability.test_driver_kills import ORDERS, STORE, assert_truth, finish
+
+
+@pytest.mark.slow
+def test_rows_and_counts_are_exact_when_executors_die(spark: SparkSession, tmp_path: Path) -> None:
+    data, home = tmp_path / "data", tmp_path / "home"
+    cluster = Cluster(tmp_path, workers=2)
+    kills = 0
+    try:
+        producer = Producer(data, orders=ORDERS, chunks=60, pause=1.0, seed=5)
+        flags = ("--master", cluster.url, "--conf", "spark.executor.memory=1g",
+                 "--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.memory=1g",
+                 "--conf", "spark.headgate.test.fail.after.state.commit=2")  # fmt: skip
+        producer.start()
+        driver = Driver(STORE, data, home, "--parallelism", "4", spark=flags)
+        pick = random.Random(6)
+        until = time.monotonic() + 240
+        while kills < 5 and time.monotonic() < until:
+            time.sleep(pick.uniform(5, 9))
+            assert driver.process.poll() is None, driver.text()[-3000:]
+            executors = cluster.executors()
+            current = Home(str(home)).job("store").current() if home.exists() else None
+            if executors and current is not None and current.latest_checkpoint() is not None:
+                os.kill(pick.choice(executors), signal.SIGKILL)
+                kills += 1
+        assert kills == 5
+        producer.join()
+        driver.process.send_signal(signal.SIGTERM)
+        assert driver.wait(240) == 0, driver.text()[-3000:]
+    finally:
+        cluster.stop()
+    # what is left is read by a local driver from the same home
+    finish(STORE, data, home)
+    print(f"{kills} executors killed")
+    assert_truth(spark, data, home, ORDERS)
+    current = Home(str(home)).job("store").current()
+    assert current is not None
+    record = current.latest_checkpoint()
+    assert record is not None
+    totals = record.totals
+    assert totals["orders"]["records_out"] + totals["orders"]["records_out_malformed"] == ORDERS

@@ -1,0 +1,138 @@
+"""The supervisor with a query made of Python: records, stops between batches, failures."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headgate.runtime.records import Recorder
+from headgate.runtime.signals import StopRequest
+from headgate.runtime.supervisor import Supervisor
+from headgate.snapshots.fork import pending_batch
+from headgate.snapshots.home import Home, RunHome
+
+
+class FakeQuery:
+    """Batches of some length, one after the other, like Spark's under load."""
+
+    def __init__(self, run: RunHome, *, batches: int | None, seconds: float = 0.05) -> None:
+        self.run = run
+        self.batches = batches
+        self.seconds = seconds
+        self.done: list[dict[str, Any]] = []
+        self.active = True
+        self.in_batch = False
+        self.interrupted = False
+        self.last_batch = False
+        self.error: Exception | None = None
+        self.thread = threading.Thread(target=self.work, daemon=True)
+        self.thread.start()
+
+    def work(self) -> None:
+        batch = 0
+        while self.active and batch != self.batches:
+            self.in_batch = True
+            self.run.files.write_text(f"{self.run.spark_path}/offsets/{batch}", "v1\n{}\n{}")
+            time.sleep(self.seconds)
+            if self.interrupted:
+                return
+            self.active = not self.last_batch
+            time.sleep(self.seconds)  # marked as ended, but not committed yet
+            if self.interrupted:
+                return
+            self.run.files.write_text(f"{self.run.spark_path}/commits/{batch}", "v1\n{}")
+            self.done.append(
+                {"batchId": batch, "timestamp": f"2026-01-01T12:00:{batch % 60:02d}.000Z",
+                 "durationMs": {"addBatch": 1, "triggerExecution": 2}, "sources": []}
+            )  # fmt: skip
+            self.in_batch = False
+            batch += 1
+        self.active = False
+
+    @property
+    def isActive(self) -> bool:
+        return self.active
+
+    @property
+    def status(self) -> dict[str, Any]:
+        return {"isTriggerActive": self.in_batch}
+
+    @property
+    def lastProgress(self) -> dict[str, Any] | None:
+        return self.done[-1] if self.done else None
+
+    @property
+    def recentProgress(self) -> list[dict[str, Any]]:
+        return list(self.done)
+
+    def exception(self) -> Exception | None:
+        return self.error
+
+    def awaitTermination(self, timeout: int | None = None) -> bool:
+        self.thread.join(timeout)
+        if self.error is not None and not self.thread.is_alive():
+            raise self.error
+        return not self.thread.is_alive()
+
+    def stop(self) -> None:
+        self.interrupted = self.in_batch
+        self.active = False
+        self.thread.join()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunHome:
+    return Home(tmp_path).job("store").run("r1")
+
+
+def test_a_query_that_ends_by_itself_has_a_record_a_batch(run: RunHome) -> None:
+    query = FakeQuery(run, batches=7, seconds=0.02)
+    ended = Supervisor(query, Recorder(run, ["a"]), StopRequest()).watch()
+    assert (ended.how, ended.error) == ("finished", None)
+    assert run.checkpoint_ids() == list(range(7))
+    assert {record.type for record in run.checkpoints()} == {"periodic"}
+
+
+def test_a_failure_is_given_back(run: RunHome) -> None:
+    query = FakeQuery(run, batches=1)
+    query.error = ValueError("broken")
+    ended = Supervisor(query, Recorder(run, ["a"]), StopRequest()).watch()
+    assert ended.how == "failed"
+    assert ended.error is query.error
+
+
+def test_a_stop_lets_the_batch_end_even_without_a_pause_between_batches(run: RunHome) -> None:
+    def last_batch(query: Any) -> None:
+        query.last_batch = True
+
+    query, stop, seen = FakeQuery(run, batches=None, seconds=0.2), StopRequest(), []
+
+    def ask() -> None:
+        if seen:
+            stop.ask("SIGTERM")
+
+    supervisor = Supervisor(
+        query,
+        Recorder(run, ["a"]),
+        stop,
+        on_checkpoint=seen.append,
+        on_poll=ask,
+        stop_after_batch=last_batch,
+    )
+    ended = supervisor.watch()
+    assert (ended.how, ended.error) == ("stopped", None)
+    assert not query.interrupted
+    assert run.checkpoint_ids() == [p["batchId"] for p in query.done]
+    assert pending_batch(run) is None
+
+
+def test_a_failure_while_stopping_is_a_failure(run: RunHome) -> None:
+    query, stop = FakeQuery(run, batches=1, seconds=0.1), StopRequest()
+    query.error = ValueError("broken")
+    stop.ask("SIGTERM")
+    ended = Supervisor(query, Recorder(run, ["a"]), stop).watch()
+    assert ended.how == "failed"
