@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 from bench.result import Result
 
-_WIDTH, _LEFT, _RIGHT = 860, 210, 200
+_WIDTH, _LEFT, _RIGHT = 900, 240, 210
 _BAR, _GAP, _HEAD, _TOP = 24, 12, 46, 64
 _OURS, _OTHERS, _INK, _PALE = "#1f6feb", "#b8c0cc", "#1f2328", "#656d76"
 
@@ -44,7 +44,9 @@ def svg(groups: Sequence[Group], *, ours: str = "Headgate") -> str:
         y += _HEAD
         base = next((r.orders_per_second for r in group.results if r.name == ours), None)
         for result in group.results:
-            parts += _bar(result, y, scale, base, ours)
+            fewer = result.orders < max(r.orders for r in group.results)
+            note = f", {result.orders:,} orders only" if fewer else ""
+            parts += _bar(result, y, scale, base, ours, note)
             y += _BAR + _GAP
     height = y + _GAP
     head = (
@@ -56,12 +58,15 @@ def svg(groups: Sequence[Group], *, ours: str = "Headgate") -> str:
     return "\n".join([head, ground, *parts, "</svg>"]) + "\n"
 
 
-def _bar(result: Result, y: int, scale: float, base: float | None, ours: str) -> list[str]:
+def _bar(
+    result: Result, y: int, scale: float, base: float | None, ours: str, note: str
+) -> list[str]:
     mine = result.name == ours
     width = max(2.0, result.orders_per_second * scale)
     label = f"{result.orders_per_second:,.0f}"
     if base is not None and not mine:
-        label += f"   ({ours} {base / result.orders_per_second:.1f}×)"
+        label += f"   ({ours} {base / result.orders_per_second:.2f}×)"
+    label += note
     middle = y + _BAR // 2 + 5
     return [
         _text(_LEFT - 12, middle, result.name, anchor="end", weight="600" if mine else "400"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from headgate.connectors.base import Source
-from headgate.errors import GraphError, HeadgateError
+from headgate.errors import GraphError, HeadgateError, Location
+from headgate.graph import Step
 from headgate.plan import Plan, SinkOp, SourceOp, TableOp
 
 
@@ -16,9 +17,39 @@ def warnings_of(plan: Plan, *, check_connectors: bool) -> tuple[str, ...]:
             f"the job '{plan.job}' has no sink, so it would do nothing",
             remedy="end a stream with .sink(name, ...)",
         )
+    _refuse_changing(plan)
     if check_connectors:
         _check_connectors(plan)
     return (*_unused(plan), *_at_least_once(plan))
+
+
+def _refuse_changing(plan: Plan) -> None:
+    """Refuse what an exactly-once sink would write differently when its batch is replayed."""
+    inputs = {n.step.id: [e.step for e in n.step.inputs] for n in plan.nodes}
+    for sink in plan.nodes:
+        if not isinstance(sink.operation, SinkOp) or not sink.operation.sink.exactly_once:
+            continue
+        way, seen = [sink.step.id], set[str]()
+        while way:
+            id = way.pop()
+            if id in seen:
+                continue
+            seen.add(id)
+            way += inputs[id]
+            if id in plan.changing:
+                step = next(n.step for n in plan.nodes if n.step.id == id)
+                raise GraphError(
+                    f"{plan.changing[id]} gives another value when a batch is replayed, so the"
+                    f" sink '{sink.step.id}' cannot be exactly once",
+                    step=id,
+                    remedy="derive the value from the record instead",
+                    location=_location(step),
+                )
+
+
+def _location(step: Step) -> Location | None:
+    file, _, line = (step.location or "").rpartition(":")
+    return Location(file, int(line)) if file and line.isdigit() else None
 
 
 def _unused(plan: Plan) -> Iterator[str]:
@@ -38,16 +69,17 @@ def _check_connectors(plan: Plan) -> None:
     for node in plan.nodes:
         operation = node.operation
         if isinstance(operation, SourceOp | TableOp) and isinstance(operation.source, Source):
-            _checked(operation.source.check, node.step.id)
+            _checked(operation.source.check, node.step)
         elif isinstance(operation, SinkOp):
-            _checked(operation.sink.check, node.step.id)
+            _checked(operation.sink.check, node.step)
 
 
-def _checked(check: Callable[[], None], step: str) -> None:
+def _checked(check: Callable[[], None], step: Step) -> None:
     try:
         check()
     except HeadgateError as error:
-        error.step = error.step or step
+        error.step = error.step or step.id
+        error.location = error.location or _location(step)
         raise
 
 

@@ -101,7 +101,7 @@ def explain(text: str) -> Failure:
     if "PythonException" in text and (found := _PYTHON.search(text)):
         frames = [line.strip() for line in found.group("body").splitlines() if 'File "' in line]
         own = [f for f in frames if "/pyspark/" not in f and "/headgate/" not in f]
-        where = (own or frames or [""])[-1].removeprefix("File ").split(", in ")[0]
+        where = (own or frames or [""])[-1].removeprefix("File ").split(", in ")[0].replace('"', "")
         return Failure(
             Reason.USER_CODE, f"{found.group('last').strip()} at {where.replace(', line ', ':')}"
         )
@@ -138,5 +138,5 @@ def _first_line(text: str) -> str:
 
 
 def _short(text: str) -> str:
-    text = text.split(" SQLSTATE")[0].strip()
+    text = text.split(" SQLSTATE")[0].strip().rstrip(".")
     return text if len(text) <= 300 else text[:297] + "..."

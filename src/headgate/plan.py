@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -104,6 +104,8 @@ class Plan:
     params: Mapping[str, str]
     nodes: list[Node] = field(default_factory=list)
     used_params: set[str] = field(default_factory=set)
+    changing: dict[str, str] = field(default_factory=dict)
+    """Steps with an expression that gives another value when a batch is replayed."""
 
     def check_name(self, name: str, kind: str) -> None:
         """Refuse a step name that is not valid, taken, or whose state would collide."""
@@ -144,6 +146,12 @@ class Plan:
         self.nodes.append(node)
         return node
 
+    def note_changing(self, step: str, result: DataFrame) -> None:
+        """Remember a step whose rows differ from one attempt of a batch to the next."""
+        part = kernel.nondeterministic_part(result)
+        if part is not None:
+            self.changing[step] = part
+
     def prototype(self, schema: StructType) -> DataFrame:
         """An empty stream with these columns, on which expressions are checked."""
         return kernel.prototype(self.spark, schema)
@@ -182,6 +190,13 @@ def _explain(
             location=location,
         )
     reason = str(error).strip().splitlines()[0].split(" SQLSTATE")[0]
+    if isinstance(error, ParseException):
+        return GraphError(
+            f"{what} is not SQL: {reason.removeprefix(f'[{condition}]').strip().rstrip('.')}",
+            step=step,
+            remedy="correct the expression",
+            location=location,
+        )
     return GraphError(
         f"{what} does not fit the stream: {reason}",
         step=step,

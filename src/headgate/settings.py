@@ -9,6 +9,8 @@ from typing import Literal
 from headgate.durations import Duration, parse_duration
 from headgate.errors import UsageError
 
+SHORTEST = timedelta(milliseconds=10)
+
 
 @dataclass(frozen=True)
 class Checkpoints:
@@ -25,7 +27,13 @@ class Checkpoints:
     tolerable_failures: int = 0
 
     def __post_init__(self) -> None:
-        parse_duration(self.every, what="Checkpoints.every")
+        if parse_duration(self.every, what="Checkpoints.every") < SHORTEST:
+            raise UsageError(
+                "Checkpoints.every is too short: a checkpoint is a micro-batch",
+                expected="10 milliseconds or more",
+                got=repr(self.every),
+                remedy='use a longer time, for example every="1 second"',
+            )
         parse_duration(self.timeout, what="Checkpoints.timeout")
         if self.retain < 1:
             raise UsageError(

@@ -29,6 +29,13 @@ if TYPE_CHECKING:
     from headgate.steps.lookup import Lookup, Table, Wait
 
 
+# what makes a step have a side output
+_ASKED = {
+    ("source", "malformed"): "make the source with malformed='side'",
+    ("lookup", "missing"): "make the lookup with missing='side' or Wait(...)",
+}
+
+
 class Stream:
     """Rows on their way through a job; every method gives a new stream and changes nothing."""
 
@@ -169,6 +176,7 @@ class Stream:
             detail={"code": _code(function)},
             location=str(user_location()),
         )
+        self._plan.note_changing(name, result)
         node = self._plan.add(step, StatelessOp(function), {"out": result.schema})
         return Stream(self._plan, node)
 
@@ -202,6 +210,7 @@ class Stream:
         Example: `orders.side("malformed")`
         """
         there = self._node.step.side_outputs
+        how = _ASKED.get((self._node.step.kind, output), "use a side output that the step has")
         if output not in there:
             raise GraphError(
                 f"there is no side output '{output}'",
@@ -209,7 +218,7 @@ class Stream:
                 expected="one of " + ", ".join(there)
                 if there
                 else "none: this step has no side outputs",
-                remedy="use a side output that the step has",
+                remedy=how,
                 location=user_location(),
             )
         return Stream(self._plan, self._node, output)
@@ -268,6 +277,7 @@ class Stream:
             detail={"expression": detail},
             location=str(user_location()),
         )
+        self._plan.note_changing(step.id, prototype)
         node = self._plan.add(step, StatelessOp(apply), {"out": prototype.schema})
         return Stream(self._plan, node)
 

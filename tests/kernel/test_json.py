@@ -99,31 +99,31 @@ def _hostile(count: int, seed: int) -> list[bytes]:
 
 
 def _truth(frame: DataFrame, schema: str) -> DataFrame:
-    """What Spark makes of each record: its row as text, or nothing if it is not all right."""
+    """What Spark makes of each record, or nothing if it is not all right."""
     parsed = F.from_json(
         "value", f"{schema}, bad STRING", {"columnNameOfCorruptRecord": "bad"}
     ).alias("p")
-    return frame.select("offset", parsed).select(
-        "offset",
-        F.when(F.col("p").isNull() | F.col("p.bad").isNotNull(), None)
-        .otherwise(F.to_json(F.col("p").dropFields("bad")))
-        .alias("expected"),
-    )
+    good = F.col("p").isNotNull() & F.col("p.bad").isNull()
+    row = F.when(good, F.col("p").dropFields("bad"))
+    return frame.select("offset", parsed).select("offset", row.alias("expected"))
 
 
-def _disagreements(frame: DataFrame, schema: str) -> list[Any]:
+def _disagreements(frame: DataFrame, schema: str, *, comparable: bool = True) -> list[Any]:
     frame = frame.cache()
     columns = [F.col(f"`{f.name}`") for f in decode(frame, schema).schema.fields[:-3]]
     got = decode(frame, schema).select(
         F.col("__hg_position").alias("offset"),
-        F.when(F.col("__hg_bad").isNull(), F.to_json(F.struct(*columns))).alias("got"),
+        F.when(F.col("__hg_bad").isNull(), F.struct(*columns)).alias("got"),
         F.col("__hg_bad.reason").alias("reason"),
     )
     texts = frame.select("offset", "value")
     joined = got.join(_truth(frame, schema), "offset").join(texts, "offset")
     assert joined.count() == frame.count()
-    different = joined.where("NOT (got <=> expected)")
-    found = different.selectExpr("got", "expected", "reason", "left(value, 200)").limit(5).collect()
+    # As text as well: 0.0 equals -0.0. And not only as text: that hides bytes that are no UTF-8.
+    as_text = ["to_json(got)", "to_json(expected)"]
+    same = "got <=> expected" if comparable else "true"
+    different = joined.where(f"NOT ({same} AND {as_text[0]} <=> {as_text[1]})")
+    found = different.selectExpr(*as_text, "reason", "left(value, 200)").limit(5).collect()
     frame.unpersist()
     return found
 
@@ -148,7 +148,8 @@ def test_should_read_columns_of_other_types_as_from_json_does(spark: SparkSessio
         '{"who":{"id":"x"}}', '{"tags":"a"}', '{"counts":{"a":"b"}}', '{"price":99999999999}',
         '{"day":"x"}', '{"at":5}', '{"who":[1]}', '{"tags":[1,{"a":2}]}',
     ]  # fmt: skip
-    assert _disagreements(raw(spark, [v.encode() for v in values]), schema) == []
+    # Spark does not compare maps
+    assert _disagreements(raw(spark, [v.encode() for v in values]), schema, comparable=False) == []
 
 
 @pytest.fixture

@@ -104,11 +104,11 @@ class Cluster:
             if entry.name.isdigit():
                 try:
                     words = (entry / "cmdline").read_bytes().split(b"\0")
+                    folder = os.readlink(entry / "cwd")
                 except OSError:
                     continue
-                if b"org.apache.spark.executor.CoarseGrainedExecutorBackend" in words and any(
-                    self.url.encode() in w or str(self._folder).encode() in w for w in words
-                ):
+                executor = b"org.apache.spark.executor.CoarseGrainedExecutorBackend" in words
+                if executor and folder.startswith(str(self._folder)):
                     found.append(int(entry.name))
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import threading
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,21 @@ USERS, ITEMS = 3000, 300
 
 
 class Producer(threading.Thread):
-    """Writes orders and user updates, a chunk at a time, until all are written."""
+    """Writes orders and user updates, a chunk at a time, not far ahead of the job.
 
-    def __init__(self, data: Path, *, orders: int, chunks: int, pause: float, seed: int) -> None:
+    A job that starts slowly, or is down, still gets its input in many batches: a chunk is written
+    when the job has taken those before it, up to `ahead`, or when `finish` was called.
+    """
+
+    def __init__(
+        self, data: Path, *, orders: int, chunks: int, seed: int,
+        taken: Callable[[], int] = lambda: 0, ahead: int = 3,
+    ) -> None:  # fmt: skip
         super().__init__(daemon=True)
         self._data = data
         self._random = random.Random(seed)
-        self._pause = pause
+        self._taken, self._ahead = taken, ahead
+        self._hurry = threading.Event()
         ids = list(range(orders))
         self._random.shuffle(ids)
         size = -(-orders // chunks)
@@ -35,13 +43,19 @@ class Producer(threading.Thread):
 
     def run(self) -> None:
         for chunk in self._chunks:
+            while self._round >= self._taken() + self._ahead and not self._hurry.wait(0.2):
+                pass
             self._round += 1
             changed = self._random.sample(range(0, USERS * 7, 7), 60)
             self._write("users", [self._user(k) for k in changed[:45]])
             self._write("users", [Record(None, str(k)) for k in changed[45:]])
             self._write("items", [self._item(k) for k in self._random.sample(range(0, 900, 3), 5)])
             self._write("orders", [self._order(n) for n in chunk])
-            time.sleep(self._pause)
+
+    def finish(self) -> None:
+        """Write the rest at once, and wait until it is written."""
+        self._hurry.set()
+        self.join()
 
     def _write(self, topic: str, records: list[Record]) -> None:
         TopicFiles(self._data / topic).append(records)

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from headgate.snapshots.home import Home
 from tests.reliability.processes import Cluster, Driver
 from tests.reliability.store_data import Producer
-from tests.reliability.test_driver_kills import ORDERS, STORE, assert_truth, finish
+from tests.reliability.test_driver_kills import ORDERS, STORE, assert_truth, checkpoints, finish
 
 
 @pytest.mark.slow
@@ -23,7 +23,7 @@ def test_rows_and_counts_are_exact_when_executors_die(spark: SparkSession, tmp_p
     cluster = Cluster(tmp_path, workers=2)
     kills = 0
     try:
-        producer = Producer(data, orders=ORDERS, chunks=60, pause=1.0, seed=5)
+        producer = Producer(data, orders=ORDERS, chunks=25, seed=5, taken=lambda: checkpoints(home))
         flags = ("--master", cluster.url, "--conf", "spark.executor.memory=1g",
                  "--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.memory=1g",
                  "--conf", "spark.headgate.test.fail.after.state.commit=2")  # fmt: skip
@@ -35,12 +35,11 @@ def test_rows_and_counts_are_exact_when_executors_die(spark: SparkSession, tmp_p
             time.sleep(pick.uniform(5, 9))
             assert driver.process.poll() is None, driver.text()[-3000:]
             executors = cluster.executors()
-            current = Home(str(home)).job("store").current() if home.exists() else None
-            if executors and current is not None and current.latest_checkpoint() is not None:
+            if executors and checkpoints(home) > 0:
                 os.kill(pick.choice(executors), signal.SIGKILL)
                 kills += 1
         assert kills == 5
-        producer.join()
+        producer.finish()
         driver.process.send_signal(signal.SIGTERM)
         assert driver.wait(240) == 0, driver.text()[-3000:]
     finally:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from headgate.snapshots.fork import pending_batch
 from headgate.snapshots.home import Home
 from headgate.state import read_state
 from tests.reliability.processes import Driver
@@ -57,18 +58,23 @@ def assert_truth(spark: SparkSession, data: Path, home: Path, orders: int) -> No
     assert record.state["users_lookup"]["rows"] == len(truth.tables["users"])
 
 
-@pytest.mark.slow
-def test_rows_and_state_are_exact_without_any_kill(spark: SparkSession, tmp_path: Path) -> None:
-    data, home = tmp_path / "data", tmp_path / "home"
-    producer = Producer(data, orders=ORDERS, chunks=20, pause=1.0, seed=1)
-    driver = Driver(STORE, data, home)
-    producer.run()
-    time.sleep(1)
-    driver.process.terminate()
-    assert driver.wait(120) == 0, driver.text()[-3000:]
-    finish(STORE, data, home)
-    assert_truth(spark, data, home, ORDERS)
-    assert expected(home, data).batches > 3
+def checkpoints(home: Path) -> int:
+    """How many checkpoints the job has made, without those that a fork began with."""
+    runs = Home(str(home)).job("store").runs() if home.exists() else []
+    return sum(len(r.checkpoint_ids()) - (r.read().parent is not None) for r in runs)
+
+
+def work_a_while(driver: Driver, home: Path, more: int, seconds: float) -> bool:
+    """Let a driver make some checkpoints and go on a little; False if it refused to start."""
+    before, until = checkpoints(home), time.monotonic() + 180
+    while checkpoints(home) < before + more:
+        if driver.process.poll() is not None:
+            assert driver.process.returncode == 5, driver.text()[-3000:]
+            return False
+        assert time.monotonic() < until, driver.text()[-3000:]
+        time.sleep(0.1)
+    time.sleep(seconds)
+    return True
 
 
 @pytest.mark.slow
@@ -78,15 +84,24 @@ def test_rows_and_state_are_exact_after_kills_at_random_moments(
     seed = random.SystemRandom().randrange(1 << 30)
     moments = random.Random(seed)
     data, home = tmp_path / "data", tmp_path / "home"
-    producer = Producer(data, orders=ORDERS, chunks=30, pause=1.0, seed=2)
+    producer = Producer(data, orders=ORDERS, chunks=20, seed=2, taken=lambda: checkpoints(home))
     producer.start()
     for _ in range(3):
         driver = Driver(STORE, data, home)
-        time.sleep(moments.uniform(9, 20))
+        assert work_a_while(driver, home, 1, moments.uniform(0, 7))
         driver.kill()
-    producer.join()
+    # a graceful stop finishes its batch: nothing is pending after it
+    driver = Driver(STORE, data, home)
+    assert work_a_while(driver, home, 1, 0)
+    driver.process.terminate()
+    assert driver.wait(120) == 0, driver.text()[-3000:]
+    current = Home(str(home)).job("store").current()
+    assert current is not None and pending_batch(current) is None
+    producer.finish()
     finish(STORE, data, home)
-    print(f"3 kills, seed {seed}, {expected(home, data).batches} batches")
+    batches = expected(home, data).batches
+    print(f"3 kills, seed {seed}, {batches} batches")
+    assert batches >= 5
     assert_truth(spark, data, home, ORDERS)
 
 
@@ -96,7 +111,7 @@ def test_rows_are_exact_after_a_halt_at_each_point_of_the_commit(
     spark: SparkSession, tmp_path: Path, point: str
 ) -> None:
     data, home = tmp_path / "data", tmp_path / "home"
-    Producer(data, orders=20_000, chunks=1, pause=0, seed=3).run()
+    Producer(data, orders=20_000, chunks=2, seed=3).run()
     driver = Driver(STORE, data, home, "--bounded", env={"HEADGATE_HALT": f"{point}:0"})
     assert driver.wait(120) == 1, driver.text()[-3000:]
     finish(STORE, data, home)
@@ -109,22 +124,38 @@ def test_state_is_found_by_name_when_the_lookups_are_swapped(
 ) -> None:
     data, home = tmp_path / "data", tmp_path / "home"
     other = swapped(tmp_path)
-    producer = Producer(data, orders=ORDERS, chunks=24, pause=1.0, seed=4)
+    producer = Producer(data, orders=ORDERS, chunks=20, seed=4, taken=lambda: checkpoints(home))
     producer.start()
     refused = 0
-    for number, app in enumerate((STORE, other, STORE)):
+    for before, app in ((STORE, STORE), (STORE, other), (other, STORE)):
         driver = Driver(app, data, home)
-        time.sleep(14)
-        if driver.process.poll() == 5:
+        if not work_a_while(driver, home, 1, 2):
             # the batch that the killed driver left is out: its own version ends it first
             refused += 1
-            finish(STORE if number % 2 else other, data, home)
+            finish(before, data, home)
             driver = Driver(app, data, home)
-            time.sleep(10)
+            work_a_while(driver, home, 0, 8)
         driver.kill()
-    producer.join()
+    producer.finish()
     last = Driver(STORE, data, home, "--bounded")
     assert last.wait(240) == 0, last.text()[-3000:]
-    assert len(Home(str(home)).job("store").runs()) >= 3, "each swap makes a new run"
+    assert len(Home(str(home)).job("store").runs()) == 3, "each swap makes a new run"
     print(f"3 kills, 2 swaps, {refused} refused first")
     assert_truth(spark, data, home, ORDERS)
+
+
+@pytest.mark.slow
+def test_a_changed_graph_is_refused_while_a_batch_is_out_but_not_committed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    data, home = tmp_path / "data", tmp_path / "home"
+    Producer(data, orders=5_000, chunks=2, seed=7).run()
+    halted = Driver(STORE, data, home, "--bounded", env={"HEADGATE_HALT": "after_sink:0"})
+    assert halted.wait(120) == 1, halted.text()[-3000:]
+    other = swapped(tmp_path)
+    refused = Driver(other, data, home, "--bounded")
+    assert refused.wait(120) == 5, refused.text()[-3000:]
+    assert "batch 0 of run r1 is out" in refused.text()
+    finish(STORE, data, home)
+    finish(other, data, home)
+    assert_truth(spark, data, home, 5_000)

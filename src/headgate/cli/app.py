@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import inspect
 import sys
 import traceback
 from dataclasses import dataclass
@@ -46,7 +47,22 @@ def load_app(app: str) -> App:
         )
     file = file.resolve()
     jobs = _jobs(_import(file))
-    return App(_pick(jobs, wanted, text), file)
+    job = _pick(jobs, wanted, text)
+    _check_function(job)
+    return App(job, file)
+
+
+def _check_function(job: JobDef) -> None:
+    try:
+        inspect.signature(job.function).bind(object())
+    except TypeError:
+        code = getattr(job.function, "__code__", None)
+        raise UsageError(
+            f"the function of job '{job.name}' does not take the job as its one argument",
+            expected=f"def {getattr(job.function, '__name__', 'main')}(job: hg.Job) -> None",
+            remedy="give it that parameter, and all others with job.param(...)",
+            location=Location(code.co_filename, code.co_firstlineno) if code else None,
+        ) from None
 
 
 def _names_a_job(app: str) -> bool:

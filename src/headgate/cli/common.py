@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from headgate.errors import HeadgateError
 from headgate.snapshots.home import Home, default_home
 
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -31,7 +32,21 @@ class Ui:
     @property
     def home(self) -> Home:
         """The home that the command works on."""
-        return Home(self.home_url or default_home())
+        home = Home(self.home_url or default_home())
+        folder = home.files.local()
+        if folder is not None and folder.exists():
+            if not folder.is_dir():
+                raise HeadgateError(
+                    f"the home {home.url} cannot be used: a file is where a folder should be",
+                    remedy="choose another home with --home or HEADGATE_HOME",
+                )
+            if not os.access(folder, os.R_OK | os.X_OK):
+                raise HeadgateError(
+                    f"the home {home.url} cannot be read",
+                    remedy="correct its permissions, or choose another home with --home or "
+                    "HEADGATE_HOME",
+                )
+        return home
 
     def say(self, text: str) -> None:
         """Words for a person, on standard error; none with --quiet."""

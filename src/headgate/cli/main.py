@@ -6,7 +6,7 @@ import json
 import sys
 import sysconfig
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,7 @@ def invoke(arguments: Sequence[str]) -> int:
             return ExitCode.USAGE
         return _show(UsageError(message.rstrip("."), remedy="see headgate --help"))
     except HeadgateError as error:
+        error.location = error.location or _line_of_the_job(error)
         return _show(error)
     except Exception as error:
         return _show(_unexpected(error))
@@ -82,6 +83,8 @@ def _show(error: HeadgateError) -> int:
     ui = common.current
     if ui.debug:
         traceback.print_exception(error)
+        for trace in _java_traces(error):
+            print(f"\nIn Spark's JVM:\n{trace}", file=sys.stderr)
     color = ui.color and sys.stderr.isatty()
     mark = "\033[31merror:\033[0m" if color else "error:"
     print(f"{mark} {error}", file=sys.stderr)
@@ -97,6 +100,17 @@ def _show(error: HeadgateError) -> int:
         }
         print(json.dumps({"version": 1, "error": told}, ensure_ascii=False))
     return int(error.exit_code)
+
+
+def _java_traces(error: BaseException | None) -> Iterator[str]:
+    """What the JVM said; pyspark keeps it out of Python's traces."""
+    told = ""
+    while error is not None:
+        trace = str(getattr(error, "_stackTrace", None) or "").strip()
+        if trace not in told:  # a trace ends with those of its causes
+            told += trace
+            yield trace
+        error = getattr(error, "_cause", None) or error.__cause__
 
 
 def _unexpected(error: Exception) -> HeadgateError:

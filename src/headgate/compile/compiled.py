@@ -46,7 +46,7 @@ class CompiledJob:
         """The last batch that each sink has out, for a run."""
         spec = self.sinks.spec(job=job, run=run, journal="")
         committed = kernel.committed_batches(self.frame.sparkSession, spec)
-        return {sink: int(batch) for sink, batch in json.loads(committed).items()}
+        return {sink: n for sink, n in json.loads(committed).items() if n is not None}
 
 
 def compile_job(built: BuiltJob, spark: SparkSession, *, parallelism: int) -> CompiledJob:

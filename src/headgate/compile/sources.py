@@ -47,6 +47,16 @@ def source_frame(spark: SparkSession, node: Node) -> DataFrame:
     return df
 
 
+def _plain_keys(node: Node, operation: TableOp) -> list[str]:
+    """The key's columns, into which a tombstone's key is read; none if a part is an expression.
+
+    A tombstone has nothing but its key, from which an expression's columns cannot be told.
+    """
+    names = node.schemas["out"].names
+    plain = [k for k in operation.keys if isinstance(k, str) and k in names]
+    return plain if len(plain) == len(operation.keys) else []
+
+
 def table_frame(spark: SparkSession, node: Node) -> DataFrame:
     """The changes of a table: its columns, key parts `__hg_k0`..., position and deleted."""
     operation = node.operation
@@ -61,7 +71,7 @@ def table_frame(spark: SparkSession, node: Node) -> DataFrame:
             step=name,
             malformed="fail",
             table=True,
-            key_columns=[k for k in operation.keys if isinstance(k, str)],
+            key_columns=_plain_keys(node, operation),
         )
         deleted = F.col(DELETED)
     else:

@@ -177,6 +177,9 @@ class _Start:
     def _drive(self, spark: SparkSession, lease: Lease, parallelism: int) -> RunOutcome:
         from headgate.compile import compile_job
 
+        # Spark keeps what its last batches need; the oldest of them also needs the one before it
+        retain = max(2, self.job.checkpoints.retain)
+        spark.conf.set("spark.sql.streaming.minBatchesToRetain", str(retain))
         built = self.job.build(self.options.params, spark=spark)
         for warning in built.graph.warnings:
             self.display.say(f"warning: {warning}")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from headgate import kernel
@@ -13,6 +15,11 @@ from headgate.errors import UsageError
 from headgate.java import ensure_java
 
 DEFAULT_PARALLELISM = 2
+SPARK_LOG = "HEADGATE_SPARK_LOG"
+_LOG_LEVELS = ("ALL", "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF")
+# pyspark prints an error as JSON with its Java trace before it raises it
+_PYSPARK_LOGS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 # What the kernel's guarantees rest on: not for users to change.
 _FIXED = {
@@ -32,7 +39,7 @@ _DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "3g",
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+    _JAVA_OPTIONS: "-XX:+UseParallelGC",
     "spark.executor.extraJavaOptions": "-XX:+UseParallelGC",
     # an executor that died is noticed sooner than by three tries of five seconds
     "spark.shuffle.io.retryWait": "1s",
@@ -58,6 +65,7 @@ def get_session(
             raise UsageError(
                 f"{name} cannot be changed: Headgate's guarantees rest on it", remedy="leave it out"
             )
+    _spark_log_level()
     ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     where = master or os.environ.get("HEADGATE_MASTER") or "local[*]"
@@ -69,11 +77,38 @@ def get_session(
         "spark.jars": str(kernel.jar()),
         "spark.sql.shuffle.partitions": str(parallelism),
     }
+    settings[_JAVA_OPTIONS] = _with_quiet_log(settings[_JAVA_OPTIONS])
     builder = SparkSession.builder.appName("headgate").master(where)
     for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel(os.environ.get("HEADGATE_SPARK_LOG", "ERROR"))
+    if level := _spark_log_level():
+        spark.sparkContext.setLogLevel(level)
+    else:
+        for name in _PYSPARK_LOGS:
+            PySparkLogger.getLogger(name).disabled = True
     # a session that was there already keeps its static settings, but these are per query
     spark.conf.set("spark.sql.shuffle.partitions", str(parallelism))
     return spark
+
+
+def _with_quiet_log(options: str) -> str:
+    """Java's options with our log settings, unless others were asked for."""
+    if _spark_log_level() or "log4j2.configurationFile" in options:
+        return options
+    # an address, not a path: options are cut at blanks
+    quiet = Path(__file__).parent.parent / "resources" / "log4j2.properties"
+    return f"{options} -Dlog4j2.configurationFile={quiet.as_uri()}"
+
+
+def _spark_log_level() -> str | None:
+    """How much of Spark's own log was asked for, if any."""
+    level = os.environ.get(SPARK_LOG, "").upper()
+    if level and level not in _LOG_LEVELS:
+        raise UsageError(
+            f"{SPARK_LOG} is not a level of Spark's log",
+            expected="one of " + ", ".join(_LOG_LEVELS),
+            got=repr(level),
+            remedy=f"unset it, or say {SPARK_LOG}=INFO",
+        )
+    return level or None

@@ -34,7 +34,7 @@ final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[In
   private val joiner = GenerateUnsafeRowJoiner.create(leftSchema, valueSchema)
   private val none = UnsafeProjection.create(valueSchema).apply(InternalRow(null)).copy()
   private val keyOf = UnsafeProjection.create(plan.leftKeys, plan.left)
-  private val riderAt = plan.rider.fold(-1)(r => plan.left.indexWhere(_.semanticEquals(r)))
+  private val riderAt = plan.rider.fold(-1)(LookupTask.indexOf(_, plan.left))
   private val waitMs = plan.missing match { case Missing.Wait(ms) => ms; case _ => -1L }
   private val drops = plan.missing == Missing.Drop
   private val goesOn = plan.missing == Missing.Null
@@ -52,7 +52,7 @@ final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[In
   private def applyTableRows(): Unit = {
     val key = UnsafeProjection.create(plan.rightKeys, plan.right)
     val value = UnsafeProjection.create(Seq(plan.value), plan.right)
-    val deletedAt = plan.deleted.fold(-1)(d => plan.right.indexWhere(_.semanticEquals(d)))
+    val deletedAt = plan.deleted.fold(-1)(LookupTask.indexOf(_, plan.right))
     while (tableRows.hasNext) {
       val row = tableRows.next()
       counters.in.inc()
@@ -135,5 +135,14 @@ final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[In
       RowCaches.giveBackOnSuccess(cacheId, opened.version + 1, committed, cache)
     }
     TaskFailures.maybeFail(plan.failEvery, plan.batchId)
+  }
+}
+
+object LookupTask {
+  /** A column that the optimizer renamed behind our back must not pass for one that is not there. */
+  private def indexOf(column: Attribute, in: Seq[Attribute]): Int = {
+    val at = in.indexWhere(_.semanticEquals(column))
+    require(at >= 0, s"no column $column in ${in.mkString(", ")}")
+    at
   }
 }

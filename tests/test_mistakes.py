@@ -1,0 +1,443 @@
+"""Mistakes that people make: each is told in one sentence with a remedy and the right exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import indent
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headgate.cli.app import load_app
+from headgate.cli.main import invoke
+from headgate.connectors.log_files import Record, TopicFiles
+from headgate.errors import ExitCode
+from headgate.runtime.lease import Lease
+from headgate.runtime.run import run
+from headgate.snapshots.home import Home
+
+HEAD = """
+import headgate as hg
+from pyspark.sql import functions as F
+
+ORDER = "id BIGINT, userId BIGINT, price DOUBLE, note STRING"
+USER = "id BIGINT, name STRING"
+
+
+@hg.job("shop")
+def shop(job: hg.Job) -> None:
+    orders = job.source("orders", hg.topic("log:orders", schema=ORDER))
+    users = job.table("users", hg.topic("log:users", schema=USER), key="id")
+    out = hg.topic("log:out")
+"""
+GOOD = "orders.lookup('users_lookup', users, on='userId').sink('out', out)"
+
+
+def program(body: str) -> str:
+    return HEAD + indent(body, "    ") + "\n"
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """What somebody wrote, and what they are told."""
+
+    name: str
+    body: str
+    says: tuple[str, ...]
+    """The step or thing, what is wrong and what to do, as far as it must be said."""
+    code: ExitCode = ExitCode.USAGE
+    line: bool = True
+    """The sentence ends with the user's own line."""
+
+
+IN_THE_GRAPH = [
+    Mistake(
+        "bad step name",
+        "orders.lookup('users lookup', users, on='userId').sink('out', out)",
+        ("'users lookup' is not a name for a lookup", "expected a letter", "rename the step"),
+    ),
+    Mistake(
+        "duplicate name",
+        "for name in ('out', 'out'): orders.sink(name, out)",
+        ("step 'out'", "already used by a sink at", "give each step its own name"),
+    ),
+    Mistake(
+        "missing column in select",
+        "orders.select('id', 'prise').sink('out', out)",
+        ("there is no column 'prise' in the select", "did you mean 'price'?"),
+    ),
+    Mistake(
+        "missing column in where",
+        "orders.where('amount > 1').sink('out', out)",
+        ("there is no column 'amount' in the where", "one of id, userId", "use one of the columns"),
+    ),
+    Mistake(
+        "missing column in drop",
+        "orders.drop('amount').sink('out', out)",
+        ("there is no column 'amount' to drop", "correct the name"),
+    ),
+    Mistake(
+        "condition that is none",
+        "orders.where('price + 1').sink('out', out)",
+        ("the where does not fit the stream", "correct the expression"),
+    ),
+    Mistake(
+        "expression that is no SQL",
+        "orders.where('price >').sink('out', out)",
+        ("the where is not SQL: Syntax error at or near end of input", "correct the expression"),
+    ),
+    Mistake(
+        "wrong key type",
+        "orders.lookup('users_lookup', users, on='note').sink('out', out)",
+        ("step 'users_lookup'", "expected BIGINT, got STRING", "cast it"),
+    ),
+    Mistake(
+        "wrong number of key parts",
+        "orders.lookup('users_lookup', users, on=['userId', 'id']).sink('out', out)",
+        ("the key of table 'users' has 1 part", "got 2", "give as many"),
+    ),
+    Mistake(
+        "missing column in a key",
+        "orders.lookup('users_lookup', users, on='user_id').sink('out', out)",
+        ("there is no column 'user_id' in the lookup's key (on)", "did you mean 'userId'?"),
+    ),
+    Mistake(
+        "lookup in a stream",
+        "orders.lookup('users_lookup', orders, on='userId').sink('out', out)",
+        ("a lookup needs a table", "make one with job.table(...)"),
+    ),
+    Mistake(
+        "unknown missing mode",
+        "orders.lookup('users_lookup', users, on='userId', missing='skip').sink('out', out)",
+        ("missing is not known", "Wait(...)", "use one of the four"),
+    ),
+    Mistake(
+        "column exists already",
+        "orders.lookup('users_lookup', users, on='userId', into='note').sink('out', out)",
+        ("the stream already has a column 'note'", "choose another name with into"),
+    ),
+    Mistake(
+        "unset param",
+        "orders.sink('out', hg.topic(job.param('target')))",
+        ("the parameter 'target' is not set", "--set target=VALUE"),
+    ),
+    Mistake(
+        "stateful transform",
+        "orders.transform('sums', lambda df: df.groupBy('userId').count()).sink('out', out)",
+        ("step 'sums'", "an aggregation", "which keeps state", "use a step of Headgate"),
+    ),
+    Mistake(
+        "transform that returns nothing",
+        "orders.transform('clean', lambda df: print(end='')).sink('out', out)",
+        ("step 'clean'", "gave no DataFrame", "got NoneType", "return the DataFrame"),
+    ),
+    Mistake(
+        "transform that raises",
+        "orders.transform('clean', lambda df: df.select(1 / 0)).sink('out', out)",
+        ("ZeroDivisionError", "division by zero", "correct the line"),
+    ),
+    Mistake(
+        "unknown side output",
+        "orders.side('late').sink('out', out)",
+        ("step 'orders'", "there is no side output 'late'", "use a side output"),
+    ),
+    Mistake(
+        "side output that was not asked for",
+        "orders.malformed.sink('out', out)",
+        ("there is no side output 'malformed'", "malformed='side'"),
+    ),
+    Mistake(
+        "no sink",
+        "orders.select('id')",
+        ("the job 'shop' has no sink", "end a stream with .sink(name, ...)"),
+        line=False,
+    ),
+    Mistake(
+        "sink that is none",
+        "orders.sink('out', 'log:out')",
+        ("this is not a sink", "got 'log:out'", "give a sink"),
+    ),
+    Mistake(
+        "event time that is no timestamp",
+        "job.source('late', hg.topic('log:orders', schema=ORDER),\n"
+        "           event_time=hg.event_time('id')).sink('out', out)",
+        ("step 'late'", "expected a TIMESTAMP, got BIGINT", "timestamp_millis"),
+    ),
+    Mistake(
+        "bad address",
+        "orders.sink('out', hg.topic('s3:data/out'))",
+        ("the topic's address is not one", "got 's3:data/out'", "with its scheme"),
+    ),
+    Mistake(
+        "Kafka, which this version cannot reach",
+        "orders.sink('out', hg.topic('kafka://localhost:9092/out'))",
+        ("step 'out'", "cannot reach Kafka", "use a log: address"),
+    ),
+    Mistake(
+        "source without a schema",
+        "job.source('more', hg.topic('log:orders')).sink('out', out)",
+        ("is read without a schema", "give it one"),
+    ),
+    Mistake(
+        "schema that is none",
+        "job.source('more', hg.topic('log:orders', schema='id BIGNUM')).sink('out', out)",
+        ("the schema does not parse", "BIGNUM", "write it like"),
+    ),
+    Mistake(
+        "topic that is not there",
+        "job.source('more', hg.topic('log:nowhere', schema=ORDER)).sink('out', out)",
+        ("step 'more'", "there is no topic at log:nowhere", "headgate topic create log:nowhere"),
+        code=ExitCode.NOT_FOUND,
+    ),
+    Mistake(
+        "bad duration",
+        "orders.lookup('l', users, on='userId', missing=hg.Wait('a while')).sink('out', out)",
+        ("Wait.timeout is not a duration", "got 'a while'", "write a number and a unit"),
+    ),
+    Mistake(
+        "random value to an exactly-once sink",
+        "orders.with_columns(lot=F.rand()).sink('out', out)",
+        ("rand(", "gives another value when a batch is replayed", "derive the value"),
+    ),
+    Mistake(
+        "random value in a transform",
+        "orders.transform('mark', lambda df: df.selectExpr('*', 'uuid() AS u')).sink('out', out)",
+        ("step 'mark'", "uuid()", "the sink 'out' cannot be exactly once", "derive the value"),
+    ),
+]
+
+IN_THE_FILE = [
+    Mistake(
+        "syntax error",
+        "import headgate as hg\ndef shop(:\n",
+        ("app.py has a syntax error", "correct the line"),
+    ),
+    Mistake(
+        "exception at import",
+        "import headgate as hg\nlimit = int('many')\n",
+        ("importing app.py failed with ValueError", "'many'", "correct the line"),
+    ),
+    Mistake(
+        "no job in the file",
+        "import headgate as hg\n",
+        ("defines no job", "@hg.job"),
+        code=ExitCode.NOT_FOUND,
+        line=False,
+    ),
+    Mistake(
+        "bad job name",
+        "import headgate as hg\n@hg.job('my shop')\ndef shop(job): ...\n",
+        ("'my shop' is not a name for a job", "rename the job"),
+    ),
+    Mistake(
+        "checkpoints without a pause",
+        "import headgate as hg\n@hg.job('s', checkpoints=hg.Checkpoints(every='0 seconds'))\n"
+        "def shop(job): ...\n",
+        ("Checkpoints.every is too short", "10 milliseconds or more", "use a longer time"),
+    ),
+    Mistake(
+        "checkpoints with a bad time",
+        "import headgate as hg\n@hg.job('s', checkpoints=hg.Checkpoints(every='soon'))\n"
+        "def shop(job): ...\n",
+        ("Checkpoints.every is not a duration", "got 'soon'", "write a number and a unit"),
+    ),
+    Mistake(
+        "function of the job that takes nothing",
+        "import headgate as hg\n@hg.job('shop')\ndef shop(): ...\n",
+        ("the function of job 'shop' does not take the job", "def shop(job: hg.Job)", "job.param"),
+    ),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A working directory with topics and a home of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HEADGATE_HOME", str(tmp_path / "home"))
+    for name in ("orders", "users"):
+        TopicFiles(tmp_path / name).create(1)
+    path = list(sys.path)
+    yield tmp_path
+    sys.path[:] = path
+    sys.modules.pop("app", None)
+
+
+def the_sentence(text: str) -> str:
+    """What was said, if it is one line and no stack trace."""
+    assert "Traceback" not in text
+    lines = [line for line in text.splitlines() if line.strip()]
+    assert not [line for line in lines if line.startswith(("\tat ", "  File ", "Caused by"))], text
+    assert len(lines) == 1 and lines[0].startswith("error: "), text
+    assert ": " in lines[0].removeprefix("error: "), "a remedy follows a colon"
+    return lines[0]
+
+
+def told(capfd: pytest.CaptureFixture[str], *args: str, code: ExitCode) -> str:
+    """Run a command that must fail so, and give its sentence."""
+    got = invoke(args)
+    said = capfd.readouterr()
+    assert got == code, said.err
+    return the_sentence(said.err)
+
+
+@pytest.mark.parametrize("mistake", IN_THE_GRAPH, ids=lambda m: m.name)
+def test_graph(
+    mistake: Mistake, folder: Path, spark: SparkSession, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "app.py").write_text(program(mistake.body))
+    sentence = told(capfd, "check", "app.py", code=mistake.code)
+    for part in mistake.says:
+        assert part in sentence
+    assert not mistake.line or f"{folder / 'app.py'}:{HEAD.count(chr(10)) + 1}]" in sentence
+
+
+@pytest.mark.parametrize("mistake", IN_THE_FILE, ids=lambda m: m.name)
+def test_file(
+    mistake: Mistake, folder: Path, spark: SparkSession, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "app.py").write_text(mistake.body)
+    sentence = told(capfd, "check", "app.py", code=mistake.code)
+    for part in mistake.says:
+        assert part in sentence
+    assert not mistake.line or f"{folder / 'app.py'}:2]" in sentence
+
+
+@pytest.mark.parametrize(
+    ("args", "says", "code"),
+    [
+        (("run", "none.py"), ("no file none.py", "check the path"), ExitCode.NOT_FOUND),
+        (("run", "shop"), ("is not a Python file", "name the file"), ExitCode.USAGE),
+        (("run", "app.py:store"), ("defines no job 'store'", "app.py:shop"), ExitCode.NOT_FOUND),
+        (("run", "app.py", "--set", "a"), ("--set is not a pair", "NAME=VALUE"), ExitCode.USAGE),
+        (("run", "app.py", "--fast"), ("No such option", "--help"), ExitCode.USAGE),
+        (("run", "app.py", "--parallelism", "0"), ("too small", "1 or more"), ExitCode.USAGE),
+        (("run", "app.py", "--name", "a b"), ("not a valid job name", "rename"), ExitCode.USAGE),
+        (("run", "app.py", "other.py"), ("unexpected argument", "one APP"), ExitCode.USAGE),
+        (
+            ("check", "app.py", "--set", "rate=3"),
+            ("the job has no parameter 'rate'", "correct or remove it"),
+            ExitCode.USAGE,
+        ),
+        (("show", "shop"), ("there is no job 'shop'", "headgate run"), ExitCode.NOT_FOUND),
+        (
+            ("topic", "read", "log:none"),
+            ("there is no topic at log:none", "headgate topic create"),
+            ExitCode.NOT_FOUND,
+        ),
+        (("topic", "read", "orders"), ("did you mean log:orders?",), ExitCode.USAGE),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_command_line(
+    args: tuple[str, ...],
+    says: tuple[str, ...],
+    code: ExitCode,
+    folder: Path,
+    spark: SparkSession,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    (folder / "app.py").write_text(program(GOOD))
+    sentence = told(capfd, *args, code=code)
+    for part in says:
+        assert part in sentence
+
+
+@pytest.mark.parametrize("args", [("run", "app.py"), ("list",), ("show", "shop")])
+def test_a_file_where_the_home_should_be(
+    args: tuple[str, ...], folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "app.py").write_text(program(GOOD))
+    (folder / "home").write_text("not a folder")
+    sentence = told(capfd, *args, code=ExitCode.FAILED)
+    assert "a file is where a folder should be: choose another home with --home" in sentence
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_home_that_cannot_be_written(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (folder / "app.py").write_text(program(GOOD))
+    (folder / "home").mkdir(mode=0o500)
+    sentence = told(capfd, "run", "app.py", code=ExitCode.FAILED)
+    assert str(folder / "home") in sentence and "--home" in sentence
+
+
+def test_a_second_copy(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (folder / "app.py").write_text(program(GOOD))
+    with Lease(Home(folder / "home").job("shop")):
+        sentence = told(capfd, "run", "app.py", code=ExitCode.REFUSED)
+    assert "shop" in sentence and str(os.getpid()) in sentence
+
+
+def test_another_parallelism_on_resume(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (folder / "app.py").write_text(program(GOOD))
+    job = Home(folder / "home").job("shop")
+    run = job.new_run(
+        graph={"steps": [], "sources": []}, graph_fingerprint="", parallelism=2, params={},
+        versions={}, code={},
+    )  # fmt: skip
+    job.set_current(run.id)
+    sentence = told(capfd, "run", "app.py", "--parallelism", "4", code=ExitCode.REFUSED)
+    assert "in 2 partitions, not 4" in sentence and "leave --parallelism out" in sentence
+
+
+def headgate(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    """A real process, as at run time the mistake is one of the data."""
+    environment = {**os.environ, "HEADGATE_MASTER": "local[1]"}
+    return subprocess.run(
+        [sys.executable, "-m", "headgate.cli.main", *args], cwd=folder, env=environment,
+        capture_output=True, text=True, timeout=180, check=False,
+    )  # fmt: skip
+
+
+# what the JVM and the run itself say before the mistake is met
+_BEFORE = re.compile(r"WARNING: Using incubator modules|\d\d:\d\d:\d\d (starting Spark|job shop)")
+
+
+def produce(folder: Path, body: str, record: str) -> None:
+    good = json.dumps({"id": 1, "price": 2.5, "note": "1"})
+    TopicFiles(folder / "orders").append([Record(good), Record(record)])
+    (folder / "app.py").write_text(program(body))
+
+
+def test_python_function_that_raises(folder: Path, spark: SparkSession) -> None:
+    body = """
+half = F.udf(lambda note: str(int(note) / 2), "string")
+orders.with_columns(half=half("note")).sink("out", out)
+"""
+    produce(folder, body, '{"id": 2, "note": "three"}')
+    outcome = run(load_app("app.py").job, bounded=True, spark=spark)
+    assert outcome.exit_code == ExitCode.FAILED
+    sentence = the_sentence(f"error: {outcome.error}")
+    assert "ValueError: invalid literal" in sentence and "'three'" in sentence
+    assert f"{folder / 'app.py'}:{HEAD.count(chr(10)) + 2}: correct the code" in sentence
+
+
+@pytest.mark.slow
+def test_broken_json_in_a_quiet_process(folder: Path) -> None:
+    produce(folder, GOOD, '{"id": 2, "pri')
+    ended = headgate(folder, "run", "app.py", "--bounded")
+    assert ended.returncode == ExitCode.FAILED, ended.stderr
+    lines = [line for line in ended.stderr.splitlines() if not _BEFORE.match(line)]
+    sentence = the_sentence("\n".join(lines))
+    for part in ("step 'orders'", "partition 0 offset 1", "does not parse", "malformed='side'"):
+        assert part in sentence
+    events = [json.loads(f.read_text()) for f in (folder / "home").rglob("events/*failed.json")]
+    assert [e["details"]["reason"] for e in events] == ["MALFORMED_RECORD"]
+
+
+@pytest.mark.slow
+def test_debug_tells_the_whole_story(folder: Path) -> None:
+    body = "orders.select('CAST(note AS BIGINT) AS n').sink('out', out)"
+    produce(folder, body, '{"id": 2, "note": "three"}')
+    ended = headgate(folder, "run", "app.py", "--bounded", "--debug")
+    assert ended.returncode == ExitCode.FAILED, ended.stderr
+    assert "Traceback" in ended.stderr and "\tat org.apache.spark" in ended.stderr
+    last = ended.stderr.strip().splitlines()[-1]
+    assert last.startswith("error: an expression of the job failed on a row")
+    assert "'three'" in last and last.endswith(": correct the expression")
