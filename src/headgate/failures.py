@@ -63,7 +63,7 @@ class Failure:
         return self.reason.remedy
 
 
-_MARK = re.compile(r"HEADGATE_([A-Z_]+) (\{.*?\}(?=\s*(?:\n|$))|[^\n]*)")
+_MARK = re.compile(r"HEADGATE_([A-Z_]+) ([^\n]*)")
 _CAUSE = re.compile(r"^Caused by: (?P<cls>[\w.$]+)(?:: (?P<text>.*))?$", re.MULTILINE)
 _PYTHON = re.compile(
     r"Traceback \(most recent call last\):\n(?P<body>(?:.*\n)*?)(?P<last>\S.*)", re.M
@@ -97,7 +97,7 @@ def explain(text: str) -> Failure:
     'there is no topic at data/orders'
     """
     if mark := _MARK.search(text):
-        return _ours(mark.group(1), mark.group(2).strip())
+        return _ours(mark.group(1), mark.group(2).split(" SQLSTATE")[0].strip())
     if "PythonException" in text and (found := _PYTHON.search(text)):
         frames = [line.strip() for line in found.group("body").splitlines() if 'File "' in line]
         own = [f for f in frames if "/pyspark/" not in f and "/headgate/" not in f]
@@ -115,7 +115,8 @@ def explain(text: str) -> Failure:
 
 def _ours(kind: str, rest: str) -> Failure:
     try:
-        data: dict[str, Any] = json.loads(rest) if rest.startswith("{") else {}
+        # Spark may put its own SQLSTATE behind our JSON
+        data: dict[str, Any] = json.JSONDecoder().raw_decode(rest)[0] if rest[:1] == "{" else {}
     except ValueError:
         data = {}
     step = data.get("step")
