@@ -17,7 +17,7 @@ from headgate.schemas import Schema, to_struct
 
 _SOURCE_OPTIONS = frozenset({"max_records"})
 _SINK_OPTIONS = frozenset({"partitions"})
-MAX_RECORDS = "500000"
+MAX_RECORDS = "1000000"
 
 
 def _refuse_unknown(options: Mapping[str, str], known: frozenset[str], what: str) -> None:
