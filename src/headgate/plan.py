@@ -217,9 +217,4 @@ def expression_text(expression: Expr) -> str:
     return str(expression).removeprefix("Column<'").removesuffix("'>")
 
 
-def edge_schema(node: Node, output: str) -> StructType:
-    """The columns of an output of a step."""
-    return node.schemas[output]
-
-
 __all__ = ["BuiltJob", "Edge", "Node", "Plan", "analysed", "column", "expression_text"]
