@@ -164,9 +164,10 @@ class _Watch(threading.Thread):
     def run(self) -> None:
         while not self._stopped.wait(_POLL_SECONDS):
             tree = _tree(self._root)
-            self._ticks.update((pid, use.ticks) for pid, use in tree.items())
-            pages = sum(use.pages for use in tree.values())
+            # a process that was just forked still shows its parent's memory as its own
+            pages = sum(use.pages for pid, use in tree.items() if pid in self._ticks)
             self.peak_rss_mb = max(self.peak_rss_mb, pages * _PAGE_MB)
+            self._ticks.update((pid, use.ticks) for pid, use in tree.items())
 
     def stop(self) -> None:
         self._stopped.set()

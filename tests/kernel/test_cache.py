@@ -45,12 +45,17 @@ def test_rows_are_right_whatever_the_cache_holds(
     limit(size)
     t = job_driver(cached)
     keys = range(0, 9000, 3)
-    t.send("users", *[{"id": k, "name": f"a{k}"} for k in keys]).run()
-    t.send("users", *[{"id": k, "name": f"b{k}"} for k in keys if k % 2])
-    t.send("orders", *[{"id": k, "user_id": k} for k in range(9000)]).run()
-    assert names(t) == {
-        k: (f"b{k}" if k % 2 else f"a{k}") if k % 3 == 0 else None for k in range(9000)
-    }
+
+    def name(version: str, key: int) -> str:
+        return f"{version}{key}" * (1 + key % 40)  # a row may outgrow its old place
+
+    truth = {k: name("a", k) for k in keys}
+    t.send("users", *[{"id": k, "name": v} for k, v in truth.items()]).run()
+    for version, some in (("bb", keys[1::2]), ("c", keys[::5])):
+        truth |= {k: name(version, k) for k in some}
+        t.send("users", *[{"id": k, "name": truth[k]} for k in some])
+        t.send("orders", *[{"id": k, "user_id": k} for k in range(9000)]).run()
+        assert names(t) == {k: truth.get(k) for k in range(9000)}
     if size == "40k":
         assert caches.bytes() <= 2 * 40 * 1024
 

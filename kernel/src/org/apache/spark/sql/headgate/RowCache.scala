@@ -1,167 +1,204 @@
 package org.apache.spark.sql.headgate
 
-import java.util.concurrent.{ConcurrentHashMap, Executors, TimeUnit}
-import java.util.concurrent.atomic.AtomicLong
-
-import scala.jdk.CollectionConverters._
-
-import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStoreProviderId}
+import org.apache.spark.unsafe.Platform
+import org.apache.spark.unsafe.array.ByteArrayMethods
 
 /**
- * Decoded state rows of one store partition, by key: two slots a hash, the newer one first.
- * Grows up to a number of bytes and then replaces; `Absent` stands for a key that is not there.
+ * State rows of one store partition, by key. `Absent` stands for a key that is not in the store.
+ *
+ * Rows lie one after the other in chunks of bytes: millions of them are a few hundred objects to
+ * the garbage collector. When there is no room for another chunk the oldest one is written anew,
+ * and its rows are forgotten. A cache that began with an empty store and has forgotten nothing
+ * is complete: what it does not hold is not in the store either, and no read is needed.
+ *
+ * @param room may this cache take that many bytes more?
  */
-final class RowCache(private var limit: Long) {
-  private var mask = RowCache.FirstSlots - 1
-  private var keys = new Array[UnsafeRow](mask + 1)
-  private var values = new Array[UnsafeRow](mask + 1)
-  private var entries = 0
-  private var held = 0L
+final class RowCache(chunkBytes: Int, beginsEmpty: Boolean, room: (RowCache, Long) => Boolean) {
+  import RowCache._
+  require(Integer.bitCount(chunkBytes) == 1 && chunkBytes >= 1024, s"chunk of $chunkBytes bytes")
 
-  def bytes: Long = held + (mask + 1L) * RowCache.SlotBytes
+  private val chunkWords = chunkBytes >> 3
+  private val chunkShift = Integer.numberOfTrailingZeros(chunkWords)
+  // chunk n is at n & (length - 1); its words are numbered from n << chunkShift
+  private var chunks = new Array[Array[Byte]](8)
+  private var first = 1L // never 0: a place in the index that is 0 is free
+  private var last = 0L
+  private var tail = 0 // bytes used of the last chunk
+  // open addressing; an entry is 24 bits of the hash and the row's first word
+  private var index = new Array[Long](FirstSlots)
+  private var taken = 0
+  private var complete = beginsEmpty
+  private var row: UnsafeRow = _
+  @volatile private var held = FirstSlots * 8L
 
-  private def slot(key: UnsafeRow): Int = { val h = key.hashCode; (h ^ (h >>> 16)) & mask }
+  def bytes: Long = held
+  def isComplete: Boolean = complete
 
-  /** The row, `RowCache.Absent`, or null when the cache does not know. */
+  /** The row, `Absent`, or null when the cache does not know. The row is good until the next call. */
   def get(key: UnsafeRow): UnsafeRow = {
-    val i = slot(key)
-    val first = keys(i)
-    if (first != null && first.equals(key)) values(i)
+    val at = index(slotOf(key, hashOf(key)))
+    if (at == 0L) { if (complete) Absent else null }
     else {
-      val second = keys(i ^ 1)
-      if (second != null && second.equals(key)) values(i ^ 1) else null
+      val chunk = chunkOf(at)
+      val header = headerOf(at)
+      val size = Platform.getInt(chunk, header + 8)
+      if (size < 0) Absent
+      else {
+        row.pointTo(chunk, header + Header + Platform.getInt(chunk, header + 4), size)
+        row
+      }
     }
   }
 
-  /** `value` is kept as it is: give a row that nobody writes to any more. The key is copied. */
+  /** Keeps a copy of both. */
   def put(key: UnsafeRow, value: UnsafeRow): Unit = {
-    val i = slot(key)
-    if (keys(i) != null && keys(i).equals(key)) replace(i, value)
-    else if (keys(i ^ 1) != null && keys(i ^ 1).equals(key)) replace(i ^ 1, value)
-    else {
-      if (keys(i) != null) {
-        if (keys(i ^ 1) != null) drop(i ^ 1)
-        keys(i ^ 1) = keys(i); values(i ^ 1) = values(i)
-      }
-      keys(i) = key.copy(); values(i) = value
-      held += size(keys(i), value)
-      entries += 1
-      if (entries > (mask + 1) / 2) grow()
-      else if (bytes > limit) clear()
+    val absent = value eq Absent
+    if (!absent && row == null) row = new UnsafeRow(value.numFields)
+    val keySize = key.getSizeInBytes
+    val size = if (absent) 0 else value.getSizeInBytes
+    val hash = hashOf(key)
+    val known = slotOf(key, hash)
+    val old = index(known)
+    if (old != 0L && size <= Platform.getInt(chunkOf(old), headerOf(old) + 12))
+      write(value, absent, size, chunkOf(old), headerOf(old), keySize)
+    else if (makeSpace(Header + keySize + size)) {
+      val chunk = chunks(placeOf(last))
+      val header = Platform.BYTE_ARRAY_OFFSET.toLong + tail
+      Platform.putInt(chunk, header, hash)
+      Platform.putInt(chunk, header + 4, keySize)
+      Platform.putInt(chunk, header + 12, size)
+      Platform.copyMemory(key.getBaseObject, key.getBaseOffset, chunk, header + Header, keySize)
+      write(value, absent, size, chunk, header, keySize)
+      val entry = entryOf(hash, (last << chunkShift) + (tail >> 3))
+      tail += Header + keySize + size
+      val slot = slotOf(key, hash) // a chunk that made way may have held the old one
+      if (index(slot) == 0L) taken += 1
+      index(slot) = entry
+      if (taken > index.length / 10 * 6) rebuild()
+    } else { // a row too large: at least the old one must not be found
+      if (old != 0L) index(known) = Forgotten
+      complete = false
     }
   }
 
-  private def replace(i: Int, value: UnsafeRow): Unit = {
-    held += value.getSizeInBytes - values(i).getSizeInBytes
-    values(i) = value
-    if (bytes > limit) clear()
+  private def write(value: UnsafeRow, absent: Boolean, size: Int, chunk: Array[Byte], header: Long,
+      keySize: Int): Unit = {
+    Platform.putInt(chunk, header + 8, if (absent) -1 else size)
+    if (!absent) Platform.copyMemory(value.getBaseObject, value.getBaseOffset, chunk,
+      header + Header + keySize, size)
   }
 
-  private def drop(i: Int): Unit = { held -= size(keys(i), values(i)); entries -= 1 }
+  private def hashOf(key: UnsafeRow): Int = { val h = key.hashCode * 0x9E3779B9; h ^ (h >>> 15) }
+  private def entryOf(hash: Int, word: Long): Long = ((hash >>> 8).toLong << WordBits) | word
+  private def wordOf(entry: Long): Long = entry & MaxWord
+  private def placeOf(chunk: Long): Int = chunk.toInt & (chunks.length - 1)
+  private def chunkOf(entry: Long): Array[Byte] = chunks(placeOf(wordOf(entry) >>> chunkShift))
+  private def headerOf(entry: Long): Long =
+    Platform.BYTE_ARRAY_OFFSET + ((wordOf(entry) & (chunkWords - 1)) << 3)
+  private def isLive(entry: Long): Boolean = wordOf(entry) >= (first << chunkShift)
 
-  private def size(key: UnsafeRow, value: UnsafeRow): Long =
-    RowCache.EntryBytes + key.getSizeInBytes + value.getSizeInBytes
-
-  private def grow(): Unit =
-    // twice the slots will hold about twice the bytes: only if that fits
-    if (2 * bytes <= limit && mask < (1 << 28)) {
-      val (oldKeys, oldValues) = (keys, values)
-      mask = 2 * (mask + 1) - 1
-      keys = new Array[UnsafeRow](mask + 1)
-      values = new Array[UnsafeRow](mask + 1)
-      entries = 0; held = 0
-      var i = 0
-      while (i < oldKeys.length) {
-        if (oldKeys(i) != null) {
-          val s = slot(oldKeys(i))
-          val free = if (keys(s) == null) s else if (keys(s ^ 1) == null) s ^ 1 else -1
-          if (free >= 0) {
-            keys(free) = oldKeys(i); values(free) = oldValues(i)
-            held += size(oldKeys(i), oldValues(i)); entries += 1
-          }
-        }
-        i += 1
+  /** Where the key is in the index, or the free place where it is not. */
+  private def slotOf(key: UnsafeRow, hash: Int): Int = {
+    val mask = index.length - 1
+    val tag = hash >>> 8
+    val size = key.getSizeInBytes
+    var i = hash & mask
+    while (true) {
+      val entry = index(i)
+      if (entry == 0L) return i
+      if ((entry >>> WordBits).toInt == tag && isLive(entry)) {
+        val chunk = chunkOf(entry)
+        val header = headerOf(entry)
+        if (Platform.getInt(chunk, header + 4) == size && ByteArrayMethods.arrayEquals(
+            key.getBaseObject, key.getBaseOffset, chunk, header + Header, size)) return i
       }
-    } else if (bytes > limit) clear()
+      i = (i + 1) & mask
+    }
+    -1
+  }
+
+  /** The last chunk has that much space left, or false. */
+  private def makeSpace(wanted: Int): Boolean = {
+    if (wanted > chunkBytes) return false
+    if (last >= first && tail + wanted <= chunkBytes) return true
+    if (((last + 2) << chunkShift) > MaxWord) clear()
+    val isNew = room(this, chunkBytes)
+    if (!isNew && last < first) return false
+    if (last - first + 1 == chunks.length) widen()
+    val chunk = if (isNew) new Array[Byte](chunkBytes) else forgetFirst()
+    if (isNew) held += chunkBytes
+    last += 1
+    chunks(placeOf(last)) = chunk
+    tail = 0
+    true
+  }
+
+  private def widen(): Unit = {
+    val wider = new Array[Array[Byte]](chunks.length * 2)
+    (first to last).foreach(n => wider(n.toInt & (wider.length - 1)) = chunks(placeOf(n)))
+    chunks = wider
+  }
+
+  private def forgetFirst(): Array[Byte] = {
+    val chunk = chunks(placeOf(first))
+    chunks(placeOf(first)) = null
+    first += 1
+    complete = false
+    chunk
+  }
+
+  /** The index anew, without the forgotten rows; twice as long if they still fill half of it. */
+  private def rebuild(): Unit = {
+    def live: Int = index.count(e => e != 0L && isLive(e))
+    val doubled = live > index.length / 10 * 3
+    val length = if (!doubled) index.length
+      else if (room(this, index.length * 8L)) index.length * 2
+      else {
+        while (live > index.length / 10 * 4) { forgetFirst(); held -= chunkBytes }
+        index.length
+      }
+    val old = index
+    index = new Array[Long](length)
+    held += (length - old.length) * 8L
+    taken = 0
+    old.foreach { entry =>
+      if (entry != 0L && isLive(entry)) {
+        var i = Platform.getInt(chunkOf(entry), headerOf(entry)) & (length - 1)
+        while (index(i) != 0L) i = (i + 1) & (length - 1)
+        index(i) = entry
+        taken += 1
+      }
+    }
+  }
 
   def clear(): Unit = {
-    mask = RowCache.FirstSlots - 1
-    keys = new Array[UnsafeRow](mask + 1)
-    values = new Array[UnsafeRow](mask + 1)
-    entries = 0; held = 0
+    chunks = new Array[Array[Byte]](8)
+    first = 1L; last = 0L; tail = 0
+    index = new Array[Long](FirstSlots)
+    taken = 0
+    complete = false
+    held = FirstSlots * 8L
   }
 
-  def limitTo(bytesAtMost: Long): Unit = { limit = bytesAtMost; if (bytes > limit) clear() }
+  /** Forgets rows, the oldest first, until no more than that is held. */
+  def shrinkTo(bytesAtMost: Long): Unit = {
+    while (held > bytesAtMost && last >= first) { forgetFirst(); held -= chunkBytes }
+    if (held > bytesAtMost) clear()
+  }
 }
 
 object RowCache {
-  private val FirstSlots = 1024
-  private val SlotBytes = 16L
-  /** Two row objects and two byte arrays, beside what they hold. */
-  private val EntryBytes = 128L
+  private val FirstSlots = 256
+  private val Header = 16 // the hash, the key's size, the value's (-1 when absent), its space
+  private val WordBits = 40
+  private val MaxWord = (1L << WordBits) - 1
+  private val Forgotten = 1L // a word of no chunk
+  private val SmallestChunk = 4096L
+  private val LargestChunk = 1L << 20
   val Absent: UnsafeRow = new UnsafeRow(0)
 
-  /** The store hands out one reused row over fresh bytes (RocksDBStateEncoder): keep the bytes. */
-  def keepable(row: UnsafeRow): UnsafeRow = {
-    val kept = new UnsafeRow(row.numFields)
-    kept.pointTo(row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
-    kept
-  }
-}
-
-/**
- * The caches of this executor, kept between batches.
- *
- * A cache stands for one version of one store and, since two attempts of a task commit the same
- * version with different bytes, for that version's unique checkpoint id. It is taken out for use
- * and given back only by a task that succeeded; whoever finds another version starts empty.
- * All caches share one number of bytes; those of stores that Spark has unloaded are dropped.
- */
-object RowCaches {
-  private case class Kept(version: Long, checkpointId: Option[String], cache: RowCache)
-  private val kept = new ConcurrentHashMap[StateStoreProviderId, Kept]()
-  private val inUse = new AtomicLong()
-
-  private lazy val sweeper = {
-    val e = Executors.newSingleThreadScheduledExecutor { r =>
-      val t = new Thread(r, "headgate-cache-sweeper"); t.setDaemon(true); t
-    }
-    e.scheduleWithFixedDelay(() => sweep(), 10, 10, TimeUnit.SECONDS)
-    e
-  }
-
-  /** Drops the caches of stores that are no longer loaded here: stopped or moved queries. */
-  def sweep(): Unit = kept.keySet.asScala.toSeq.foreach(id => if (!StateStore.isLoaded(id)) kept.remove(id))
-
-  def count: Int = kept.size
-  def bytes: Long = kept.values.asScala.map(_.cache.bytes).sum
-
-  /** The cache of the task's store at that version, or an empty one. */
-  def take(id: StateStoreProviderId, version: Long, checkpointId: Option[String],
-      budget: Long): RowCache = {
-    sweeper
-    // an earlier run of the same query left its cache under another run id
-    kept.keySet.asScala.toSeq.foreach { k =>
-      if (k.storeId == id.storeId && k.queryRunId != id.queryRunId) kept.remove(k)
-    }
-    val found = kept.remove(id)
-    val share = budget / math.max(1L, kept.size + inUse.incrementAndGet())
-    TaskContext.get().addTaskCompletionListener[Unit](_ => inUse.decrementAndGet())
-    if (found != null && found.version == version && found.checkpointId == checkpointId &&
-        TaskContext.get().attemptNumber() == 0) {
-      found.cache.limitTo(share)
-      found.cache
-    } else new RowCache(share)
-  }
-
-  /** Keeps the cache for the next batch, once the task has succeeded as a whole. */
-  def giveBackOnSuccess(id: StateStoreProviderId, version: Long, checkpointId: Option[String],
-      cache: RowCache): Unit = {
-    val task = TaskContext.get()
-    task.addTaskCompletionListener[Unit] { t =>
-      if (!t.isFailed() && !t.isInterrupted()) kept.put(id, Kept(version, checkpointId, cache))
-    }
-  }
+  /** Chunks small enough that forgetting one of them forgets little. */
+  def chunkBytes(budget: Long): Int =
+    math.max(SmallestChunk, math.min(LargestChunk, java.lang.Long.highestOneBit(budget / 64))).toInt
 }

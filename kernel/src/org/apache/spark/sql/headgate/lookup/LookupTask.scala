@@ -68,14 +68,14 @@ final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[In
           val v = value(row)
           store.put(k, v); rowsStored += 1
           if (!existed) counters.inserted.inc()
-          if (cache != null) cache.put(k, v.copy())
+          if (cache != null) cache.put(k, v)
           if (waiting != null) waiting.tableRowCame(k)
         }
       }
     }
   }
 
-  /** The table row of a key, or null. */
+  /** The table row of a key, or null; good until the next call. */
   private def find(key: UnsafeRow): UnsafeRow =
     if (cache == null) store.get(key)
     else {
@@ -83,8 +83,8 @@ final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[In
       if (cached != null) { cacheHits += 1; if (cached eq RowCache.Absent) null else cached }
       else {
         val read = store.get(key)
-        if (read == null) { cache.put(key, RowCache.Absent); null }
-        else { val kept = RowCache.keepable(read); cache.put(key, kept); kept }
+        cache.put(key, if (read == null) RowCache.Absent else read)
+        read
       }
     }
 
