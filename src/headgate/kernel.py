@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from pyspark import SparkContext
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
-from headgate.errors import HeadgateError
+from headgate.errors import HeadgateError, RefusedError
 from headgate.failures import explain
 
 EXTENSIONS = "org.apache.spark.sql.headgate.HeadgateExtensions"
+FILE_MANAGER = "org.apache.spark.sql.headgate.FencedFileManager"
 LOG_SOURCE = "org.apache.spark.sql.headgate.log.LogSourceProvider"
 TICKS = "org.apache.spark.sql.headgate.tick.TickSourceProvider"
 CLOCK_OFFSET = "spark.headgate.clock.offset.ms"
@@ -170,20 +173,120 @@ def source_order(df: DataFrame) -> list[str]:
     return list(_headgate(df.sparkSession).sourceOrder(_java(df)))
 
 
+def state_layout(frame: DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """The layouts of the stores that each step of a compiled job keeps, by step."""
+    layouts: dict[str, list[dict[str, Any]]] = json.loads(
+        _headgate(frame.sparkSession).stateLayout(_java(frame))
+    )
+    return layouts
+
+
+def state_rows(
+    spark: SparkSession,
+    *,
+    folder: str,
+    operator_id: int,
+    layout: Mapping[str, Any],
+    version: int,
+    ids: Sequence[str],
+    partitions: Sequence[int] | None = None,
+) -> DataFrame:
+    """All rows of one store: partition, key and value; `ids` has one unique id a partition."""
+    java = _jvm(spark).org.apache.spark.sql.headgate.state.StateRows.rows(
+        spark._jsparkSession, folder, operator_id, json.dumps(layout), version, _list(spark, ids),
+        None if partitions is None else _list(spark, partitions),
+    )  # fmt: skip
+    return _frame(java, spark)
+
+
+def state_get(
+    spark: SparkSession,
+    *,
+    folder: str,
+    operator_id: int,
+    layout: Mapping[str, Any],
+    version: int,
+    ids: Sequence[str],
+    key: DataFrame,
+) -> DataFrame:
+    """The rows of one key, as `state_rows` has them; `key` is one row of partition_by columns."""
+    java = _jvm(spark).org.apache.spark.sql.headgate.state.StateRows.get(
+        spark._jsparkSession, folder, operator_id, json.dumps(layout), version, _list(spark, ids),
+        _java(key),
+    )  # fmt: skip
+    return _frame(java, spark)
+
+
+def rewrite_state(
+    spark: SparkSession,
+    *,
+    source: str | None,
+    source_version: int,
+    source_ids: Sequence[Sequence[str]],
+    operator_id: int,
+    old: Sequence[Mapping[str, Any]] | None,
+    new: Sequence[Mapping[str, Any]],
+    target: str,
+    target_version: int,
+    partitions: int,
+    step: str | None = None,
+) -> list[list[str]]:
+    """Write a step's state anew below `target`; the unique ids by partition and store.
+
+    Rows go from `old` to `new` by the names of stores and columns; without `source` the stores
+    are empty. `step` is for Spark's operator metadata, which else has the name in the source's.
+    """
+    try:
+        found = _jvm(spark).org.apache.spark.sql.headgate.state.RewriteState.run(
+            spark._jsparkSession, source, source_version,
+            _list(spark, [_list(spark, of) for of in source_ids]), operator_id, step,
+            None if old is None else json.dumps(old), json.dumps(new), target, target_version,
+            partitions,
+        )  # fmt: skip
+    except IllegalArgumentException as error:
+        _, mark, why = str(error).partition("HEADGATE_STATE_TYPE ")
+        if not mark:
+            raise
+        raise RefusedError(
+            why, step=step, remedy="give what changed its type another name, or start anew"
+        ) from error
+    return [[str(id) for id in of] for of in found]
+
+
 def committed_batches(spark: SparkSession, spec: str) -> str:
     """JSON: sink -> the last batch that is out, for the run of this sinks spec."""
     return str(_jvm(spark).org.apache.spark.sql.headgate.sink.SinkMarkers.committed(spec))
 
 
-def hold_run_lock(spark: SparkSession, path: str, timeout: float) -> bool:
-    """Wait until no other JVM runs this job, then keep others out."""
-    lock = _jvm(spark).org.apache.spark.sql.headgate.RunLock
-    return bool(lock.hold(path, int(timeout * 1000)))
+def verify_files(spark: SparkSession, paths: Sequence[str]) -> dict[str, str]:
+    """By path, what is wrong with a file: missing, cut short or changed; the others are left out.
+
+    A file is compared with the checksums that Spark and Hadoop keep beside it, where they do.
+    """
+    verify = _jvm(spark).org.apache.spark.sql.headgate.state.VerifyFiles
+    found = verify.run(spark._jsparkSession, _list(spark, paths))
+    return {str(path): str(found[path]) for path in found}
 
 
-def release_run_lock(spark: SparkSession, path: str) -> None:
-    """Let another JVM run the job."""
-    _jvm(spark).org.apache.spark.sql.headgate.RunLock.release(path)
+def await_sections(spark: SparkSession, lock_file: str, timeout: float) -> bool:
+    """Wait until no driver is in the middle of a commit of the job; False if one still is."""
+    fence = _jvm(spark).org.apache.spark.sql.headgate.Fence
+    return bool(getattr(fence, "await")(lock_file, int(timeout * 1000)))
+
+
+def fence(
+    spark: SparkSession, *, spark_folder: str, lock_file: str | None, job_file: str, token: str
+) -> None:
+    """Let queries of a Spark folder commit only while the job's lease has this token.
+
+    Without `lock_file` (a home without locks) the lease is only looked at before each commit.
+    """
+    _headgate(spark).fence(spark._jsparkSession, spark_folder, lock_file, job_file, token)
+
+
+def unfence(spark: SparkSession, spark_folder: str) -> None:
+    """Take the fence away; one whose lease was lost stays."""
+    _headgate(spark).unfence(spark._jsparkSession, spark_folder)
 
 
 def arm_crash(spark: SparkSession, run: str, point: str) -> None:
@@ -202,6 +305,13 @@ def stop_after_batch(query: Any) -> None:
     context = SparkContext._active_spark_context
     assert context is not None, "a running query has a context"
     context._jvm.org.apache.spark.sql.headgate.StopAfterBatch.request(str(query.runId))  # type: ignore[union-attr]
+
+
+def trigger_now(query: Any) -> None:
+    """Let the query's next batch begin now, not at the end of its interval."""
+    context = SparkContext._active_spark_context
+    assert context is not None, "a running query has a context"
+    context._jvm.org.apache.spark.sql.headgate.JobClock.triggerNow(str(query.runId))  # type: ignore[union-attr]
 
 
 def explain_failure(error: BaseException) -> tuple[str, str, str | None, str | None]:

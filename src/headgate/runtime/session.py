@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
@@ -30,6 +33,8 @@ _FIXED = {
     # unique file names: a retried task never leaves a version that another one may load
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     "spark.sql.streaming.statefulOperator.allowMultiple": "true",
+    # a driver that lost its job's lease commits nothing any more
+    "spark.sql.streaming.checkpointFileManagerClass": kernel.FILE_MANAGER,
     "spark.speculation": "false",
 }
 _DEFAULTS = {
@@ -87,9 +92,33 @@ def get_session(
     else:
         for name in _PYSPARK_LOGS:
             PySparkLogger.getLogger(name).disabled = True
+        logging.getLogger().addFilter(_without_py4j)
     # a session that was there already keeps its static settings, but these are per query
     spark.conf.set("spark.sql.shuffle.partitions", str(parallelism))
     return spark
+
+
+def _without_py4j(record: logging.LogRecord) -> bool:
+    """Leave out what py4j logs, as root, before it raises the same (JavaClient.send_command)."""
+    return record.msg != "Exception while sending command."
+
+
+def has_session() -> bool:
+    """Whether this process has Spark already, which is then not ours to stop."""
+    # not the active session: that is one per thread
+    return SparkContext._active_spark_context is not None
+
+
+@contextmanager
+def session_for_reading(*, parallelism: int = 1) -> Iterator[SparkSession]:
+    """A session for a command that reads: this process's own, else one that ends with the block."""
+    own = not has_session()
+    spark = get_session(parallelism=parallelism)
+    try:
+        yield spark
+    finally:
+        if own:
+            spark.stop()
 
 
 def _with_quiet_log(options: str) -> str:

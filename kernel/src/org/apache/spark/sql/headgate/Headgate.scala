@@ -88,6 +88,8 @@ object Headgate {
 
   def prototype(session: ApiSession, schemaJson: String): ApiFrame =
     Inspect.prototype(session.asInstanceOf[SparkSession], schemaJson)
+  /** JSON: step -> the layouts of its stores. */
+  def stateLayout(df: ApiFrame): String = KeepsState.layouts(classic(df).queryExecution.analyzed)
   def stateful(df: ApiFrame): String = Inspect.stateful(classic(df))
   def nondeterministic(df: ApiFrame): String = Inspect.nondeterministic(classic(df))
 
@@ -102,6 +104,15 @@ object Headgate {
       trigger = if (everyMs < 0) Trigger.AvailableNow() else Trigger.ProcessingTime(everyMs),
       triggerClock = new JobClock(session))
   }
+
+  def fence(session: ApiSession, sparkFolder: String, lockFile: String, jobFile: String,
+      token: String): Unit = Fence.register(sparkFolder, lockFile, jobFile, token, hadoop(session))
+
+  def unfence(session: ApiSession, sparkFolder: String): Unit =
+    Fence.unregister(sparkFolder, hadoop(session))
+
+  private def hadoop(session: ApiSession) =
+    session.asInstanceOf[SparkSession].sessionState.newHadoopConf()
 
   def forget(runId: String): Unit = {
     val id = java.util.UUID.fromString(runId)

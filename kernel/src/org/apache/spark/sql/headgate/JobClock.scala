@@ -1,6 +1,7 @@
 package org.apache.spark.sql.headgate
 
 import java.util.UUID
+import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
@@ -11,7 +12,7 @@ import org.apache.spark.util.{Clock, SystemClock}
  *
  * Spark's trigger waits for the next multiple of its interval even when a source had more than one
  * batch may take, so a job that is behind would stay behind. Here it goes on at once while any
- * source has records left, and a stop that was asked for does not wait for the interval either.
+ * source has records left; a stop or a checkpoint that was asked for does not wait either.
  */
 final class JobClock(session: SparkSession) extends Clock {
   private val system = new SystemClock
@@ -22,16 +23,25 @@ final class JobClock(session: SparkSession) extends Clock {
 
   override def waitTillTime(target: Long): Long = {
     var now = getTimeMillis()
-    while (now < target && !behind && !StopAfterBatch.betweenBatches(session)) {
+    while (now < target && !behind && !StopAfterBatch.betweenBatches(session) && !triggerAsked) {
       Thread.sleep(math.min(JobClock.LookEveryMs, target - now))
       now = getTimeMillis()
     }
     now
   }
 
-  private def behind: Boolean = {
+  private def triggerAsked: Boolean = {
+    val query = running
+    query != null && JobClock.asked.remove(query.runId)
+  }
+
+  private def running: StreamExecution = {
     val id = session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY)
-    val query = if (id == null) null else session.sharedState.activeStreamingQueries.get(UUID.fromString(id))
+    if (id == null) null else session.sharedState.activeStreamingQueries.get(UUID.fromString(id))
+  }
+
+  private def behind: Boolean = {
+    val query = running
     val last = if (query == null) null else query.lastProgress
     last != null && last.numInputRows > 0 &&
       last.sources.exists(s => s.latestOffset != null && s.endOffset != s.latestOffset)
@@ -42,6 +52,10 @@ object JobClock {
   /** Tests move processing time on with this setting instead of sleeping. */
   val OffsetKey = "spark.headgate.clock.offset.ms"
   private val LookEveryMs = 50L
+  private val asked = ConcurrentHashMap.newKeySet[UUID]()
+
+  /** Lets the query's next trigger begin now. */
+  def triggerNow(queryRunId: String): Unit = asked.add(UUID.fromString(queryRunId))
 
   def offset(session: SparkSession): Long = session.conf.getOption(OffsetKey).fold(0L)(_.toLong)
 }

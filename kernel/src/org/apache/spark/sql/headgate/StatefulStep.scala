@@ -6,11 +6,6 @@ import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.execution.streaming.state._
-import org.apache.spark.sql.types.StructType
-
-/** One RocksDB store of a step, in every partition. */
-case class StoreSpec(name: String, keySchema: StructType, valueSchema: StructType,
-    encoder: KeyStateEncoderSpec)
 
 /**
  * The base of our stateful operators: state under the step's own id, one or more stores a
@@ -25,7 +20,7 @@ trait StatefulStep extends StateStoreWriter { self: SparkPlan =>
   // decided once: later the execution may already belong to the next batch
   @transient private lazy val stateInfoOf = batch.map(_.stateInfo(step))
 
-  override def shortName: String = s"headgate:$step"
+  override def shortName: String = StatefulStep.operatorName(step)
 
   override def validateAndMaybeEvolveStateSchema(hadoopConf: Configuration, batchId: Long,
       stateSchemaVersion: Int): List[StateSchemaValidationResult] =
@@ -35,16 +30,8 @@ trait StatefulStep extends StateStoreWriter { self: SparkPlan =>
           s.valueSchema)), session.sessionState, stateSchemaVersion, storeName = s.name)
     }
 
-  override def operatorStateMetadata(paths: List[List[String]]): OperatorStateMetadata = {
-    val info = getStateInfo
-    OperatorStateMetadataV1(OperatorInfoV1(info.operatorId, shortName), stores.map { s =>
-      val prefix = s.encoder match {
-        case p: PrefixKeyScanStateEncoderSpec => p.numColsPrefixKey
-        case _ => 0
-      }
-      StateStoreMetadataV1(s.name, prefix, info.numPartitions)
-    }.toArray)
-  }
+  override def operatorStateMetadata(paths: List[List[String]]): OperatorStateMetadata =
+    StatefulStep.metadata(getStateInfo.operatorId, shortName, stores, getStateInfo.numPartitions)
 
   /** Commits every store of the task, then reports their ids and sizes to the driver. */
   protected def commitStores(opened: OpenStores): Unit = {
@@ -59,6 +46,21 @@ trait StatefulStep extends StateStoreWriter { self: SparkPlan =>
         infos.head.baseStateStoreCkptId.map(_ => infos.map(_.baseStateStoreCkptId.get))))
     }
   }
+}
+
+object StatefulStep {
+  def operatorName(step: String): String = s"headgate:$step"
+
+  /** What Spark keeps about an operator in `state/<operator>/_metadata`. */
+  def metadata(operatorId: Long, name: String, stores: Seq[StoreSpec],
+      partitions: Int): OperatorStateMetadataV1 =
+    OperatorStateMetadataV1(OperatorInfoV1(operatorId, name), stores.map { s =>
+      val prefix = s.encoder match {
+        case p: PrefixKeyScanStateEncoderSpec => p.numColsPrefixKey
+        case _ => 0
+      }
+      StateStoreMetadataV1(s.name, prefix, partitions)
+    }.toArray)
 }
 
 /** The stores of one task, loaded at the version that the batch starts from. */

@@ -2,6 +2,7 @@ package org.apache.spark.sql.headgate.lookup
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{BinaryNode, LogicalPlan}
+import org.apache.spark.sql.headgate.{KeepsState, StoreSpec}
 
 /** What becomes of a stream row whose key is not in the table. */
 sealed trait Missing
@@ -36,7 +37,9 @@ case class Lookup(left: LogicalPlan, right: LogicalPlan, step: String, leftKeys:
     rightKeys: Seq[Attribute], value: Attribute, position: Option[Attribute],
     deleted: Option[Attribute], found: AttributeReference, missing: Missing,
     rider: Option[Attribute])
-  extends BinaryNode {
+  extends BinaryNode with KeepsState {
+  override def stores: Seq[StoreSpec] =
+    LookupStores.of(rightKeys, value, missing, left.output, rider)
   override def output: Seq[Attribute] = left.output :+ found
   override def producedAttributes: AttributeSet = AttributeSet(found)
 

@@ -9,7 +9,6 @@ import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper._
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.headgate._
-import org.apache.spark.sql.types._
 import org.apache.spark.util.SerializableConfiguration
 
 /** Runs a [[Lookup]]: both sides come partitioned by key; the work of a partition is LookupTask. */
@@ -32,29 +31,13 @@ case class LookupExec(left: SparkPlan, right: SparkPlan, step: String, leftKeys:
     copy(left = l, right = r)
 
   private def waits: Boolean = missing.isInstanceOf[Missing.Wait]
-  private def waitingColumns: Seq[Attribute] = left.output.filterNot(a => rider.exists(_.semanticEquals(a)))
+  private def waitingColumns: Seq[Attribute] = LookupStores.waitingColumns(left.output, rider)
 
-  override def stores: Seq[StoreSpec] = {
-    val keyFields = rightKeys.zipWithIndex.map { case (k, i) => StructField(s"key$i", k.dataType) }
-    val key = StructType(keyFields)
-    val rows = StoreSpec(StateStoreId.DEFAULT_STORE_NAME, key,
-      StructType(StructField("row", value.dataType) :: Nil), NoPrefixKeyStateEncoderSpec(key))
-    if (!waits) Seq(rows)
-    else {
-      val deadline = StructField("deadline", LongType, nullable = false)
-      val number = StructField("number", LongType, nullable = false)
-      val byKey = StructType(keyFields ++ Seq(deadline, number))
-      val byTime = StructType(Seq(deadline, number) ++ keyFields)
-      val none = StructType(StructField("none", BooleanType) :: Nil)
-      val waiting = StructType(waitingColumns.map(a => StructField(a.name, a.dataType)))
-      Seq(rows,
-        StoreSpec("waiting", byKey, waiting, PrefixKeyScanStateEncoderSpec(byKey, key.length)),
-        StoreSpec("deadlines", byTime, none, RangeKeyScanStateEncoderSpec(byTime, Seq(0))))
-    }
-  }
+  override def stores: Seq[StoreSpec] =
+    LookupStores.of(rightKeys, value, missing, left.output, rider)
   override val stateStoreNames: Seq[String] =
-    if (waits) Seq(StateStoreId.DEFAULT_STORE_NAME, "waiting", "deadlines")
-    else Seq(StateStoreId.DEFAULT_STORE_NAME)
+    if (waits) Seq(LookupStores.Rows, LookupStores.Waiting, LookupStores.Deadlines)
+    else Seq(LookupStores.Rows)
 
   override def customStatefulOperatorMetrics: Seq[StatefulOperatorCustomMetric] = Seq(
     StatefulOperatorCustomSumMetric("headgateCacheHits", "rows found in the cache"),

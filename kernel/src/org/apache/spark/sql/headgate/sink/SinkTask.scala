@@ -23,7 +23,8 @@ case class SinkPlan(
     files: OutputWriterFactory,
     hadoop: SerializableConfiguration)
 
-case class SinkTaskFactory(sinks: Array[SinkPlan], timeZone: String, fsync: Boolean)
+/** @param start distinguishes the tasks of this query from those of one that lives on elsewhere */
+case class SinkTaskFactory(sinks: Array[SinkPlan], start: String, timeZone: String, fsync: Boolean)
   extends StreamingDataWriterFactory {
 
   override def createWriter(partitionId: Int, taskId: Long, epochId: Long): DataWriter[InternalRow] =
@@ -31,7 +32,7 @@ case class SinkTaskFactory(sinks: Array[SinkPlan], timeZone: String, fsync: Bool
 
   private[sink] def writer(sink: Int, task: Int, attempt: Long, batch: Long): SinkWriter = {
     val plan = sinks(sink)
-    val place = TaskPlace(sink, plan.writerId, batch, task, attempt)
+    val place = TaskPlace(sink, plan.writerId, batch, task, s"$start-$attempt")
     if (batch <= plan.committed) new DrainWriter
     else plan.spec.kind match {
       case "log" =>

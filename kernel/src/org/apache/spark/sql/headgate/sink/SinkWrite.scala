@@ -2,7 +2,9 @@
 package org.apache.spark.sql.headgate.sink
 
 import java.nio.file.Files
+import java.util.UUID
 
+import org.apache.hadoop.fs.Path
 import org.apache.hadoop.mapreduce.Job
 
 import org.apache.spark.sql.classic.SparkSession
@@ -12,7 +14,7 @@ import org.apache.spark.sql.execution.datasources.{FileFormat, OutputWriterFacto
 import org.apache.spark.sql.execution.datasources.csv.CSVFileFormat
 import org.apache.spark.sql.execution.datasources.json.JsonFileFormat
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
-import org.apache.spark.sql.headgate.{Counters, RunningBatch, StopAfterBatch}
+import org.apache.spark.sql.headgate.{Counters, Fence, RunningBatch, StopAfterBatch}
 import org.apache.spark.sql.headgate.log.Topic
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
@@ -28,6 +30,7 @@ final class SinkWrite(session: SparkSession, spec: JobSpec, schema: StructType, 
 
   private val structs = JobSpec.structs(spec, schema)
   private val sinks = spec.sinks.toArray
+  private val start = UUID.randomUUID().toString.take(8)
 
   /** Before the first task of this process writes: staged files may have the names of old ones. */
   private lazy val recovered: Unit =
@@ -35,7 +38,7 @@ final class SinkWrite(session: SparkSession, spec: JobSpec, schema: StructType, 
 
   override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory = {
     recovered
-    SinkTaskFactory(sinks.zip(structs).map { case (s, struct) => plan(s, struct) },
+    SinkTaskFactory(sinks.zip(structs).map { case (s, struct) => plan(s, struct) }, start,
       session.sessionState.conf.sessionLocalTimeZone, fsync)
   }
 
@@ -73,7 +76,18 @@ final class SinkWrite(session: SparkSession, spec: JobSpec, schema: StructType, 
   }
 
   override def commit(epochId: Long, messages: Array[WriterCommitMessage]): Unit = {
-    val tasks = filesOf(messages)
+    val running = RunningBatch.current(session)
+    val fence = running.flatMap { b =>
+      Fence.of(new Path(b.checkpointLocation).getParent, session.sessionState.newHadoopConf())
+    }
+    fence match {
+      case Some(f) => f.section(commitAll(epochId, filesOf(messages)))
+      case None => commitAll(epochId, filesOf(messages))
+    }
+    running.foreach(b => StopAfterBatch.batchEnds(session, b.runId))
+  }
+
+  private def commitAll(epochId: Long, tasks: Seq[TaskFiles]): Unit = {
     Failpoints.reach(spec.run, Failpoints.BeforeSink, epochId)
     var midway = true
     val reachMidway = () =>
@@ -94,7 +108,6 @@ final class SinkWrite(session: SparkSession, spec: JobSpec, schema: StructType, 
     reachMidway()
     writeJournal(epochId)
     Failpoints.reach(spec.run, Failpoints.AfterSink, epochId)
-    RunningBatch.current(session).foreach(b => StopAfterBatch.batchEnds(session, b.runId))
   }
 
   override def abort(epochId: Long, messages: Array[WriterCommitMessage]): Unit = {

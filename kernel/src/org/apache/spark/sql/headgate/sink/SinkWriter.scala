@@ -34,7 +34,7 @@ abstract class SinkWriter {
 }
 
 /** Which task of which batch writes, for the names of its staged files. */
-case class TaskPlace(sink: Int, writerId: String, batch: Long, task: Int, attempt: Long) {
+case class TaskPlace(sink: Int, writerId: String, batch: Long, task: Int, attempt: String) {
   def prefix: String = f"$writerId-$batch%010d-$task%05d-$attempt"
 }
 

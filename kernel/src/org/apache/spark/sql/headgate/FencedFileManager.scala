@@ -1,0 +1,60 @@
+package org.apache.spark.sql.headgate
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileStatus, FSDataInputStream, Path, PathFilter}
+
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
+import org.apache.spark.sql.headgate.sink.Failpoints
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * Spark's own manager of checkpoint files, with a [[Fence]] around entries of the offset and
+ * commit logs: those are what makes a batch planned and done. Named in
+ * spark.sql.streaming.checkpointFileManagerClass.
+ */
+class FencedFileManager(path: Path, hadoop: Configuration) extends CheckpointFileManager {
+  private val files = {
+    val plain = new Configuration(hadoop)
+    plain.unset(SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key)
+    CheckpointFileManager.create(path, plain)
+  }
+
+  override def createAtomic(file: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream = {
+    val stream = files.createAtomic(file, overwriteIfPossible)
+    val log = file.getParent
+    if (log == null || !FencedFileManager.Logs.contains(log.getName)) stream
+    else Fence.of(log.getParent, hadoop).fold(stream)(new FencedStream(stream, file, _))
+  }
+
+  override def open(file: Path): FSDataInputStream = files.open(file)
+  override def list(folder: Path, filter: PathFilter): Array[FileStatus] = files.list(folder, filter)
+  override def mkdirs(folder: Path): Unit = files.mkdirs(folder)
+  override def exists(file: Path): Boolean = files.exists(file)
+  override def delete(file: Path): Unit = files.delete(file)
+  override def isLocal: Boolean = files.isLocal
+  override def createCheckpointDirectory(): Path = files.createCheckpointDirectory()
+  override def close(): Unit = files.close()
+}
+
+object FencedFileManager {
+  private val Logs = Set("offsets", "commits")
+}
+
+/** The file appears when the stream is closed, and so within the fence or not at all. */
+private final class FencedStream(stream: CancellableFSDataOutputStream, file: Path, fence: Fence)
+  extends CancellableFSDataOutputStream(stream) {
+  override def close(): Unit =
+    try fence.section {
+      reach(Failpoints.BeforeCommit)
+      stream.close()
+      reach(Failpoints.AfterCommit)
+    } catch {
+      case e: LeaseLostException => stream.cancel(); throw e
+    }
+
+  private def reach(point: String): Unit =
+    if (file.getParent.getName == "commits") Failpoints.haltAt(point, file.getName)
+
+  override def cancel(): Unit = stream.cancel()
+}

@@ -1,0 +1,139 @@
+/** Owns writing a step's state anew: for other partitions, another layout, or a step that is new. */
+package org.apache.spark.sql.headgate.state
+
+import java.util.{List => JList}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.Partitioner
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.{SparkSession => ApiSession}
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.headgate.{StatefulStep, StoreSpec}
+import org.apache.spark.util.CompletionIterator
+
+/**
+ * Reads all stores of a step at one version and writes them, as complete snapshots, at another.
+ *
+ * A task that is tried again writes files under another unique id: only the ids that are returned
+ * count, and the files of the failed attempt are in nobody's way.
+ */
+object RewriteState {
+
+  /**
+   * @param source a Spark folder, or null: the new stores are empty
+   * @param step for Spark's operator metadata; null: as it stands in the source's, if at all
+   * @return the unique ids of the new stores by partition
+   */
+  def run(api: ApiSession, source: String, sourceVersion: Long, sourceIds: JList[JList[String]],
+      operatorId: Long, step: String, oldLayouts: String, newLayouts: String, target: String,
+      targetVersion: Long, partitions: Int): JList[JList[String]] = {
+    val session = api.asInstanceOf[SparkSession]
+    val stores = StoreSpec.parseAll(newLayouts)
+    val old = if (source == null || oldLayouts == null) Nil else StoreSpec.parseAll(oldLayouts)
+    val rows =
+      if (old.isEmpty) session.sparkContext.parallelize(Seq.empty[(Int, Array[Byte])], 1)
+      else read(session, StoreFiles.of(session, source, operatorId), sourceVersion,
+        sourceIds.asScala.map(_.asScala.toSeq).toSeq, old, stores, partitions)
+    val files = StoreFiles.of(session, target, operatorId)
+    val written = rows.partitionBy(new Numbered(partitions)).mapPartitionsWithIndex { (p, rows) =>
+      Iterator.single((p, write(files, stores, p, targetVersion, rows)))
+    }.collect().sortBy(_._1)
+    writeMetadata(session, source, operatorId, step, stores, target, partitions)
+    written.map(_._2.asJava).toSeq.asJava
+  }
+
+  private def read(session: SparkSession, files: StoreFiles, version: Long,
+      ids: Seq[Seq[String]], old: Seq[StoreSpec], stores: Seq[StoreSpec],
+      partitions: Int): RDD[(Int, Array[Byte])] = {
+    ids.foreach(of => require(of.length == old.length,
+      s"${of.length} ids of a partition's ${old.length} stores"))
+    // a store that the new layout does not have is left out
+    val kept = old.zipWithIndex.flatMap { case (spec, i) =>
+      val to = stores.indexWhere(_.name == spec.name)
+      if (to < 0) None else Some((spec, i, to))
+    }
+    kept.foreach { case (spec, _, to) => check(spec, stores(to)) }
+    session.sparkContext.parallelize(ids.indices, ids.length).mapPartitions { it =>
+      it.flatMap { p =>
+        kept.iterator.flatMap { case (spec, i, to) =>
+          val partitionOf = KeyPartition.function(stores(to), partitions)
+          val convert = RowConverter.between(spec.valueSchema, stores(to).valueSchema)
+          val open = files.read(spec, p, version, ids(p)(i))
+          CompletionIterator[(Int, Array[Byte]), Iterator[(Int, Array[Byte])]](
+            open.store.iterator().map { pair =>
+              (partitionOf(pair.key), StoredRow.of(to, pair.key, convert(pair.value)).bytes)
+            }, open.close())
+        }
+      }
+    }
+  }
+
+  private def check(from: StoreSpec, to: StoreSpec): Unit = {
+    def types(s: StoreSpec) = StoreSpec.plain(s.keySchema).map(_.dataType)
+    if (types(from) != types(to)) {
+      throw new IllegalArgumentException(
+        s"HEADGATE_STATE_TYPE the key of the state was (${types(from).map(_.simpleString).mkString(", ")}) " +
+          s"and is (${types(to).map(_.simpleString).mkString(", ")}) now")
+    }
+    RowConverter.between(from.valueSchema, to.valueSchema) // refuses before anything is written
+  }
+
+  private def write(files: StoreFiles, stores: Seq[StoreSpec], partition: Int, version: Long,
+      rows: Iterator[(Int, Array[Byte])]): Seq[String] = {
+    val open = new Array[OpenForWriting](stores.length)
+    try {
+      stores.indices.foreach(i => open(i) = files.write(stores(i), partition, version))
+      rows.foreach { case (_, bytes) =>
+        val row = new StoredRow(bytes)
+        open(row.store).put(row)
+      }
+      open.toSeq.map(_.commit())
+    } finally open.foreach(o => if (o != null) o.close())
+  }
+
+  /** The schema files in partition 0 and the operator's own file, as Spark's first batch would. */
+  private def writeMetadata(session: SparkSession, source: String, operatorId: Long, step: String,
+      stores: Seq[StoreSpec], target: String, partitions: Int): Unit = {
+    val hadoop = session.sessionState.newHadoopConf()
+    val root = new Path(target, "state")
+    stores.foreach { s =>
+      val id = StateStoreId(root.toString, operatorId, 0, s.name)
+      replace(StateSchemaCompatibilityChecker.schemaFile(id.storeCheckpointLocation()), hadoop)
+      new StateSchemaCompatibilityChecker(StateStoreProviderId(id, java.util.UUID.randomUUID()), hadoop)
+        .validateAndMaybeEvolveStateSchema(
+          List(StateStoreColFamilySchema(StateStore.DEFAULT_COL_FAMILY_NAME, 0,
+            StoreSpec.plain(s.keySchema), 0, StoreSpec.plain(s.valueSchema))),
+          ignoreValueSchema = false, stateSchemaVersion = 2, schemaEvolutionEnabled = false)
+    }
+    operatorName(source, operatorId, step, hadoop).foreach { name =>
+      val folder = new Path(root, operatorId.toString)
+      replace(OperatorStateMetadataV1.metadataFilePath(folder), hadoop)
+      OperatorStateMetadataWriter.createWriter(folder, hadoop, 1)
+        .write(StatefulStep.metadata(operatorId, name, stores, partitions))
+    }
+  }
+
+  private def operatorName(source: String, operatorId: Long, step: String,
+      hadoop: Configuration): Option[String] =
+    if (step != null) Some(StatefulStep.operatorName(step))
+    else if (source == null) None
+    else {
+      val folder = new Path(new Path(source, "state"), operatorId.toString)
+      try OperatorStateMetadataReader.createReader(folder, hadoop, 1, 0L).read().map(_.operatorInfo.operatorName)
+      catch { case _: java.io.FileNotFoundException => None }
+    }
+
+  private def replace(file: Path, hadoop: Configuration): Unit =
+    CheckpointFileManager.create(file, hadoop).delete(file)
+
+  /** Pairs go to the partition of their number. */
+  private final class Numbered(val numPartitions: Int) extends Partitioner {
+    override def getPartition(key: Any): Int = key.asInstanceOf[Int]
+  }
+}
