@@ -85,6 +85,7 @@ def test_the_wheel_carries_the_kernel_the_types_and_the_entry_points(tmp_path: P
     assert kernel is not None
     assert (kernel.spark, kernel.scala) == (find_spark_jars().spark, find_spark_jars().scala)
     assert "headgate/py.typed" in names
+    assert "headgate/resources/log4j2.properties" in names
     assert "headgate = headgate.cli.main:main" in text
     assert "headgate = headgate.testing.plugin" in text
     assert not [name for name in names if not name.startswith(("headgate/", "headgate-"))]

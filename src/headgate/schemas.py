@@ -70,7 +70,7 @@ def _from_ddl(ddl: str) -> StructType:
     try:
         parsed = DataType.fromDDL(ddl)
     except PySparkException as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = str(error).strip().splitlines()[0].split(" SQLSTATE")[0].rstrip(".")
         raise GraphError(
             f"the schema does not parse: {reason}",
             got=repr(ddl),

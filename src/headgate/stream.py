@@ -241,7 +241,8 @@ class Stream:
         prototype = self._plan.prototype(self.schema)
         if sink.key is not None:
             key = column(sink.key)
-            analysed(prototype, name, lambda df: df.select(key), "the sink's key")
+            keyed = analysed(prototype, name, lambda df: df.select(key), "the sink's key")
+            self._plan.note_changing(name, keyed)
         detail = {"address": sink.describe()}
         if sink.key is not None:
             detail["key"] = expression_text(sink.key)

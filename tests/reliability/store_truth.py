@@ -30,6 +30,8 @@ class Truth:
     rows: dict[str, Counter[str]] = field(default_factory=lambda: {o: Counter() for o in OUTPUTS})
     tables: dict[str, dict[int, Any]] = field(default_factory=lambda: {"users": {}, "items": {}})
     batches: int = 0
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """What every step must have counted, by step and metric."""
 
 
 def expected(home: Path, data: Path) -> Truth:
@@ -53,8 +55,12 @@ def expected(home: Path, data: Path) -> Truth:
             for name in ("users", "items"):
                 for record_ in taken.get(name, []):
                     _apply(truth.tables[name], record_)
+                    truth.counts[name, "records_out"] += 1
+                    truth.counts[f"{name}_lookup", "records_in"] += 1
             for record_ in taken.get("orders", []):
                 _order(truth, record_, order)
+    for output, rows in truth.rows.items():
+        truth.counts[output, "records_in"] = truth.counts[output, "records_out"] = rows.total()
     return truth
 
 
@@ -98,16 +104,21 @@ def _order(truth: Truth, record: Any, order: tuple[str, str]) -> None:
     except ValueError:
         bad = {"partition": record.partition, "offset": record.offset, "value": record.value}
         truth.rows["malformed"][_canonical(bad, "malformed")] += 1
+        truth.counts["orders", "records_out_malformed"] += 1
         return
+    truth.counts["orders", "records_out"] += 1
     line = _present({name: row.get(name) for name in _ORDER})
     found: dict[str, Any] = {}
     for table in order:
         key, into = ("userId", "user") if table == "users" else ("itemId", "item")
         hit = truth.tables[table].get(row.get(key))
+        truth.counts[f"{table}_lookup", "records_in"] += 1
         if hit is None:
+            truth.counts[f"{table}_lookup", "records_out_missing"] += 1
             truth.rows[f"missing_{table}"][_canonical({**line, **found}, f"missing_{table}")] += 1
             return
         found[into] = hit
+        truth.counts[f"{table}_lookup", "records_out"] += 1
     out = {name: line[name] for name in _KEPT if name in line} | found
     truth.rows["enriched"][_canonical(out, "enriched")] += 1
 
