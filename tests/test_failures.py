@@ -39,3 +39,55 @@ def test_the_users_own_frame_comes_first() -> None:
     assert failure.reason is Reason.USER_CODE
     assert "ZeroDivisionError: division by zero" in failure.sentence
     assert "/home/me/job.py" in failure.sentence and "12" in failure.sentence
+
+
+def python_error(last: str) -> str:
+    return (
+        "org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+        f'  File "/home/me/job.py", line 12, in call\n    get()\n{last}\n\tat org.apache.Foo'
+    )
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "ConnectionError: refused",
+        "ConnectionRefusedError: [Errno 111]",
+        "TimeoutError",
+        "FileNotFoundError: [Errno 2] no.csv",
+        "requests.exceptions.ReadTimeout: 3 s",
+        "urllib.error.URLError: <urlopen error>",
+        "socket.gaierror: [Errno -2]",
+    ],
+)
+def test_code_that_cannot_reach_something_may_be_tried_again(last: str) -> None:
+    failure = explain(python_error(last))
+    assert failure.reason is Reason.USER_CODE_IO and failure.reason.retryable
+    assert failure.sentence == f"{last} at /home/me/job.py:12"
+    assert failure.frames == ("/home/me/job.py:12",)
+
+
+@pytest.mark.parametrize("last", ["ValueError: TimeoutError", "KeyError: 'OSError'", "MyError: x"])
+def test_other_errors_of_the_code_may_not(last: str) -> None:
+    failure = explain(python_error(last))
+    assert failure.reason is Reason.USER_CODE and not failure.reason.retryable
+
+
+def test_a_lost_lease_is_never_worth_a_retry() -> None:
+    text = "HEADGATE_LEASE_LOST process 7 on host has taken over the lease\n\tat org.apache.Foo"
+    failure = explain(f"Job aborted: {text}")
+    assert failure.reason is Reason.LEASE_LOST and not failure.reason.retryable
+    assert failure.sentence == "process 7 on host has taken over the lease"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Answer from Java side is empty\nPy4JNetworkError",
+        "[Errno 111] Connection refused\nConnectionRefusedError",
+        "Job 3 cancelled because SparkContext was shut down",
+    ],
+)
+def test_a_jvm_that_is_gone_says_nothing_about_it(text: str) -> None:
+    assert explain(text).reason is Reason.DRIVER_GONE
+    assert explain(text).sentence == "Spark's JVM is gone"

@@ -207,6 +207,21 @@ IN_THE_GRAPH = [
         ("rand(", "gives another value when a batch is replayed", "derive the value"),
     ),
     Mistake(
+        "random key of a lookup",
+        "orders.lookup('l', users, on='CAST(rand() * 9 AS BIGINT)').sink('out', out)",
+        ("step 'l'", "rand(", "the sink 'out' cannot be exactly once", "derive the value"),
+    ),
+    Mistake(
+        "random column taken from a table",
+        "orders.lookup('l', users, on='userId', take=['uuid() AS u']).sink('out', out)",
+        ("step 'l'", "uuid()", "the sink 'out' cannot be exactly once", "derive the value"),
+    ),
+    Mistake(
+        "random key of a sink",
+        "orders.sink('out', hg.topic('log:out', key='uuid()'))",
+        ("step 'out'", "uuid()", "the sink 'out' cannot be exactly once", "derive the value"),
+    ),
+    Mistake(
         "random value in a transform",
         "orders.transform('mark', lambda df: df.selectExpr('*', 'uuid() AS u')).sink('out', out)",
         ("step 'mark'", "uuid()", "the sink 'out' cannot be exactly once", "derive the value"),
@@ -374,16 +389,16 @@ def test_a_second_copy(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert "shop" in sentence and str(os.getpid()) in sentence
 
 
-def test_another_parallelism_on_resume(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_snapshot_that_is_not_there(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / "app.py").write_text(program(GOOD))
-    job = Home(folder / "home").job("shop")
-    run = job.new_run(
-        graph={"steps": [], "sources": []}, graph_fingerprint="", parallelism=2, params={},
-        versions={}, code={},
-    )  # fmt: skip
-    job.set_current(run.id)
-    sentence = told(capfd, "run", "app.py", "--parallelism", "4", code=ExitCode.REFUSED)
-    assert "in 2 partitions, not 4" in sentence and "leave --parallelism out" in sentence
+    sentence = told(capfd, "run", "app.py", "--from", "sp:gone", code=ExitCode.NOT_FOUND)
+    assert "job 'shop' has no savepoint 'gone'" in sentence and "it has: no savepoints" in sentence
+
+
+def test_fresh_and_from_at_once(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (folder / "app.py").write_text(program(GOOD))
+    sentence = told(capfd, "run", "app.py", "--fresh", "--from", "latest", code=ExitCode.USAGE)
+    assert "--fresh" in sentence and "latest" in sentence
 
 
 def headgate(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import re
 from dataclasses import dataclass
@@ -25,6 +26,11 @@ class Reason(Enum):
     )
     TOPIC_DAMAGED = ("a topic's files are not as they should be", False, "restore them")
     USER_CODE = ("the job's own Python code raised", False, "correct the code, then start again")
+    USER_CODE_IO = (
+        "the job's own Python code could not reach a file or another system",
+        True,
+        "see that what it reaches for is there and lets it in",
+    )
     EXPRESSION = ("an expression of the job failed on a row", False, "correct the expression")
     STATE_SCHEMA = (
         "the state does not fit the job any more",
@@ -40,6 +46,12 @@ class Reason(Enum):
     EXECUTOR_LOST = ("executors were lost too often", True, "look into the executors' logs")
     STORAGE = ("files could not be written or read", True, "check the disk and its permissions")
     DRIVER_GONE = ("Spark's JVM is gone", True, "start again; the log of Spark may tell why")
+    LEASE_LOST = (
+        "another process has taken the job over",
+        False,
+        "see which process drives it now with headgate show",
+    )
+    CRASH_ASKED = ("a test asked for a crash", False, "start again")
     STEP_TWICE = ("a step would have run twice", False, "report this: it is a defect of Headgate")
     UNKNOWN = ("the query failed", True, "run with --debug to see all that Spark said")
 
@@ -56,6 +68,8 @@ class Failure:
     reason: Reason
     sentence: str
     step: str | None = None
+    frames: tuple[str, ...] = ()
+    """The lines of the user's own code that it went through, outermost first: file:line."""
 
     @property
     def remedy(self) -> str:
@@ -80,14 +94,27 @@ _SIGNS: tuple[tuple[str, Reason], ...] = (
     ("SparkNumberFormatException", Reason.EXPRESSION),
     ("SparkDateTimeException", Reason.EXPRESSION),
     ("SparkRuntimeException", Reason.EXPRESSION),
+    ("SparkContext was shut down", Reason.DRIVER_GONE),
+    ("methods on a stopped SparkContext", Reason.DRIVER_GONE),
     ("NoSpaceLeft", Reason.STORAGE),
     ("No space left on device", Reason.STORAGE),
     ("AccessDeniedException", Reason.STORAGE),
     ("Permission denied", Reason.STORAGE),
     ("java.io.IOException", Reason.STORAGE),
+    # what a call into the JVM raises here when there is no answer
     ("Py4JNetworkError", Reason.DRIVER_GONE),
+    ("Py4JError", Reason.DRIVER_GONE),
     ("ConnectionRefusedError", Reason.DRIVER_GONE),
+    ("ConnectionResetError", Reason.DRIVER_GONE),
+    ("BrokenPipeError", Reason.DRIVER_GONE),
 )
+# Errors of files and networks: Python's own, and those of libraries, which are named like them.
+_PYTHON_IO = {
+    name
+    for name, value in vars(builtins).items()
+    if isinstance(value, type) and issubclass(value, OSError)
+}
+_LIBRARY_IO = ("ConnectionError", "Timeout", "TimeoutError", "URLError", "gaierror")
 
 
 def explain(text: str) -> Failure:
@@ -99,18 +126,29 @@ def explain(text: str) -> Failure:
     if mark := _MARK.search(text):
         return _ours(mark.group(1), mark.group(2).split(" SQLSTATE")[0].strip())
     if "PythonException" in text and (found := _PYTHON.search(text)):
-        frames = [line.strip() for line in found.group("body").splitlines() if 'File "' in line]
-        own = [f for f in frames if "/pyspark/" not in f and "/headgate/" not in f]
-        where = (own or frames or [""])[-1].removeprefix("File ").split(", in ")[0].replace('"', "")
-        return Failure(
-            Reason.USER_CODE, f"{found.group('last').strip()} at {where.replace(', line ', ':')}"
-        )
+        return _python(found.group("body"), found.group("last").strip())
     causes = list(_CAUSE.finditer(text))
     said = (causes[-1].group("text") or causes[-1].group("cls")) if causes else _first_line(text)
     for sign, reason in _SIGNS:
+        if sign in text and reason is Reason.DRIVER_GONE:
+            return Failure(reason, reason.text)  # it said nothing any more
         if sign in text:
             return Failure(reason, f"{reason.text}: {_short(said)}")
     return Failure(Reason.UNKNOWN, _short(said))
+
+
+def _python(body: str, last: str) -> Failure:
+    lines = [line.strip() for line in body.splitlines() if 'File "' in line]
+    own = [f for f in lines if "/pyspark/" not in f and "/headgate/" not in f]
+    places = [
+        line.removeprefix("File ").split(", in ")[0].replace('"', "").replace(", line ", ":")
+        for line in own or lines
+    ]
+    kind = last.partition(":")[0].rpartition(".")[2]
+    network = kind in _PYTHON_IO or kind.endswith(_LIBRARY_IO)
+    reason = Reason.USER_CODE_IO if network else Reason.USER_CODE
+    where = f" at {places[-1]}" if places else ""
+    return Failure(reason, f"{last}{where}", frames=tuple(places) if own else ())
 
 
 def _ours(kind: str, rest: str) -> Failure:
@@ -130,6 +168,10 @@ def _ours(kind: str, rest: str) -> Failure:
         return Failure(Reason.OFFSET_GONE, f"{Reason.OFFSET_GONE.text}: {rest}")
     if kind == "STEP_TWICE":
         return Failure(Reason.STEP_TWICE, rest)
+    if kind == "LEASE_LOST":
+        return Failure(Reason.LEASE_LOST, rest or Reason.LEASE_LOST.text)
+    if kind == "CRASH":
+        return Failure(Reason.CRASH_ASKED, f"{Reason.CRASH_ASKED.text}: {rest}")
     return Failure(Reason.TOPIC_DAMAGED, f"{kind.lower().replace('_', ' ')}: {rest}")
 
 

@@ -71,6 +71,8 @@ class Restart:
 def fixed_delay(*, attempts: int, delay: Duration) -> Restart:
     """Start again at most `attempts` times, each after `delay`.
 
+    Attempts are counted from the job's start; for so many in a time use `failure_rate`.
+
     >>> fixed_delay(attempts=5, delay="10 seconds").delay
     datetime.timedelta(seconds=10)
     """
@@ -88,13 +90,34 @@ def exponential_delay(
 ) -> Restart:
     """Start again for ever, after delays that grow up to `maximum`.
 
+    Each delay is `multiplier` times the one before, give or take the share `jitter` of it. A job
+    that has run for `reset_after` without a failure begins at `initial` again.
+
     >>> exponential_delay(initial="1 second").multiplier
     2.0
     """
+    first, longest = (
+        parse_duration(initial, what="initial"),
+        parse_duration(maximum, what="maximum"),
+    )
+    if not timedelta(0) < first <= longest:
+        raise UsageError(
+            "the delays of exponential_delay do not grow",
+            expected="initial above 0 and not above maximum",
+            got=f"initial {initial!r}, maximum {maximum!r}",
+            remedy='for example initial="1 second", maximum="1 minute"',
+        )
+    if multiplier < 1 or not 0 <= jitter < 1:
+        raise UsageError(
+            "exponential_delay has a multiplier below 1 or a jitter out of its range",
+            expected="multiplier 1 or more, jitter from 0 up to 1",
+            got=f"multiplier {multiplier}, jitter {jitter}",
+            remedy="for example multiplier=2.0, jitter=0.1",
+        )
     return Restart(
         "exponential_delay",
-        delay=parse_duration(initial, what="initial"),
-        maximum=parse_duration(maximum, what="maximum"),
+        delay=first,
+        maximum=longest,
         multiplier=multiplier,
         jitter=jitter,
         interval=parse_duration(reset_after, what="reset_after"),
@@ -102,7 +125,7 @@ def exponential_delay(
 
 
 def failure_rate(*, failures: int, interval: Duration, delay: Duration) -> Restart:
-    """Start again unless there were more than `failures` failures in `interval`.
+    """Start again after `delay`, unless there were more than `failures` failures in `interval`.
 
     >>> failure_rate(failures=3, interval="5 minutes", delay="10 seconds").attempts
     3

@@ -111,6 +111,30 @@ def test_list_shows_each_job_with_its_state(
     assert "ck:17" in lines[-1]
 
 
+def test_a_job_between_two_tries_is_restarting(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_job(tmp_path)
+
+    def shown() -> list[str]:
+        assert invoke(["list", "--home", str(tmp_path)]) == 0
+        return capsys.readouterr().out.splitlines()[1].split()
+
+    with Lease(run.job):
+        run.add_event("started", master="local[2]")
+        run.add_event("failed", reason="STORAGE", message="m", gives_up=None)
+        assert shown()[1] == "RESTARTING"
+        run.add_event("restarting", attempt=1, delay_seconds=10, strategy="fixed_delay")
+        assert shown()[1] == "RESTARTING" and shown()[-1] == "1"
+        run.add_event("restarted", attempt=1)
+        assert shown()[1] == "RUNNING" and shown()[-1] == "1"
+        run.add_event("failed", reason="STORAGE", message="m", gives_up="it may not")
+        assert shown()[1] == "FAILED"
+    run.add_event("cancelled", checkpoint=3)
+    assert shown()[1] == "CANCELED"
+    assert invoke(["list", "--home", str(tmp_path), "--state", "restarting"]) == 0
+
+
 def test_list_can_be_narrowed_to_a_state(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from headgate.connectors.log_files import Record, TopicFiles
-from headgate.snapshots.fork import pending_batch
 from headgate.snapshots.home import Home, JobHome, RunHome
+from headgate.snapshots.spark_log import pending_batch
 
 pytestmark = pytest.mark.slow
 
@@ -172,11 +172,6 @@ def test_a_running_job_is_stopped_killed_resumed_and_changed_without_losing_a_ro
     assert [event.kind for event in folder.current.events()] == ["started", "stopped"]
     assert folder.job.read().lease is None
 
-    # Another parallelism is refused before Spark is started.
-    code, said = folder.run("--parallelism", "3")
-    assert code == 5
-    assert "has its state in 2 partitions, not 3" in said
-
     # SIGTERM to all processes of the job, as a service manager sends it.
     before = checkpoints(folder)
     process = folder.headgate("run", "app.py")
@@ -204,14 +199,23 @@ def test_a_running_job_is_stopped_killed_resumed_and_changed_without_losing_a_ro
     folder.write(APP.replace('"n", "who.name AS name"', '"n", "who.name AS called"'))
     code, said = folder.run("--bounded")
     assert code == 0, said
-    assert f"the graph has changed: run r2 continues from ck:{at} of run r1" in said
+    assert f"the graph has changed: run r2 goes on from r1/ck:{at}" in said
     folder.assert_exact()
 
     # State that would not fit is refused.
     folder.write(APP.replace('"users_lookup"', '"people_lookup"'))
     code, said = folder.run("--bounded")
     assert code == 5
-    assert "users_lookup gone; people_lookup new" in said
+    assert "1 step(s) would lose state: users_lookup" in said
+    assert "+ people_lookup" in said
+
+    # Another parallelism is a new run with the same state.
+    folder.write(APP)
+    folder.produce(1000)
+    code, said = folder.run("--bounded", "--parallelism", "3")
+    assert code == 0, said
+    assert folder.current.read().parallelism == 3
+    folder.assert_exact()
 
 
 def test_a_record_that_does_not_parse_stops_the_job_with_one_sentence(folder: Folder) -> None:

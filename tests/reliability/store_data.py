@@ -23,7 +23,7 @@ class Producer(threading.Thread):
 
     def __init__(
         self, data: Path, *, orders: int, chunks: int, seed: int,
-        taken: Callable[[], int] = lambda: 0, ahead: int = 3,
+        taken: Callable[[], int] = lambda: 0, ahead: int = 3, fresh: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(daemon=True)
         self._data = data
@@ -35,6 +35,8 @@ class Producer(threading.Thread):
         size = -(-orders // chunks)
         self._chunks = [ids[i : i + size] for i in range(0, orders, size)]
         self._round = 0
+        if not fresh:  # more of the same, into topics that are there
+            return
         for name in ("orders", "users", "items"):
             TopicFiles(data / name).create(2)
         # keys are sparse: with dense ones a wrong snapshot can hide behind its replay

@@ -9,15 +9,18 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.snapshots.fork import pending_batch
 from headgate.snapshots.home import Home
-from headgate.state import read_state
+from headgate.snapshots.snapshot import find_snapshot
+from headgate.snapshots.spark_log import pending_batch
+from headgate.state import StateReader
 from tests.reliability.processes import Driver
 from tests.reliability.store_data import Producer
 from tests.reliability.store_truth import expected, written
 
 STORE = Path(__file__).parents[2] / "examples" / "store" / "store.py"
 ORDERS = 200_000
+KILLS = 5
+POINTS = ["before_sink", "mid_sink", "after_sink", "before_commit", "after_commit"]
 
 
 def swapped(folder: Path) -> Path:
@@ -49,13 +52,22 @@ def assert_truth(spark: SparkSession, data: Path, home: Path, orders: int) -> No
     assert truth.rows["missing_users"] and truth.rows["missing_items"] and truth.rows["malformed"]
     current = Home(str(home)).job("store").current()
     assert current is not None
+    reader = StateReader(spark, find_snapshot(Home(str(home)), "latest", "store"))
     for table in ("users", "items"):
-        state = read_state(spark, current.spark, f"{table}_lookup", ("id",)).all()
+        state = reader.view(f"{table}_lookup").all()
         kept = {r["key"]["id"]: {k: v for k, v in r["row"].items() if v is not None} for r in state}
         assert kept == truth.tables[table]
     record = current.latest_checkpoint()
     assert record is not None
-    assert record.state["users_lookup"]["rows"] == len(truth.tables["users"])
+    for table in ("users", "items"):
+        assert record.state[f"{table}_lookup"]["rows"] == len(truth.tables[table])
+    counted = {
+        (step, metric): count
+        for step, metrics in record.totals.items()
+        for metric, count in metrics.items()
+        if count and not metric.startswith("state_")
+    }
+    assert counted == +truth.counts, "every step's counters"
 
 
 def checkpoints(home: Path) -> int:
@@ -86,7 +98,7 @@ def test_rows_and_state_are_exact_after_kills_at_random_moments(
     data, home = tmp_path / "data", tmp_path / "home"
     producer = Producer(data, orders=ORDERS, chunks=20, seed=2, taken=lambda: checkpoints(home))
     producer.start()
-    for _ in range(3):
+    for _ in range(KILLS):
         driver = Driver(STORE, data, home)
         assert work_a_while(driver, home, 1, moments.uniform(0, 7))
         driver.kill()
@@ -100,13 +112,13 @@ def test_rows_and_state_are_exact_after_kills_at_random_moments(
     producer.finish()
     finish(STORE, data, home)
     batches = expected(home, data).batches
-    print(f"3 kills, seed {seed}, {batches} batches")
+    print(f"{KILLS} kills, seed {seed}, {batches} batches")
     assert batches >= 5
     assert_truth(spark, data, home, ORDERS)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("point", ["before_sink", "mid_sink", "after_sink"])
+@pytest.mark.parametrize("point", POINTS)
 def test_rows_are_exact_after_a_halt_at_each_point_of_the_commit(
     spark: SparkSession, tmp_path: Path, point: str
 ) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from headgate.errors import ExitCode, RefusedError
-from headgate.runtime.resume import Chosen, Start, choose_parallelism, choose_run
+from headgate.errors import ExitCode, HeadgateError, RefusedError
+from headgate.runtime.resume import Chosen, Means, Start, Wish, choose_parallelism, choose_run
 from headgate.snapshots.home import Home, JobHome, RunHome
 
 
@@ -30,9 +30,10 @@ class FakeGraph:
             for name in self.sources
         ]  # fmt: skip
         lookups = [
-            {"id": name, "kind": "lookup", "stateful": True, "state_schema": schema, "detail": {}}
-            for name, schema in self.stateful.items()
-        ]
+            {"id": name, "kind": "lookup", "stateful": True, "state_schema": schema, "detail": {},
+             "operator_id": number}
+            for number, (name, schema) in enumerate(self.stateful.items())
+        ]  # fmt: skip
         return {"version": 1, "sources": list(self.sources), "steps": sources + lookups}
 
     def fingerprint(self) -> str:
@@ -45,10 +46,13 @@ def job(tmp_path: Path) -> JobHome:
 
 
 def choose(
-    job: JobHome, graph: FakeGraph, *, fresh: bool = False, out: tuple[str, ...] = (), **more: Any
+    job: JobHome, graph: FakeGraph, *, out: tuple[str, ...] = (), parallelism: int = 2, **wish: Any
 ) -> Chosen:
-    start = Start(graph, 2, {}, {}, {})
-    return choose_run(job, start, fresh=fresh, batch_is_out=lambda run, batch: out, **more)
+    def rewrite(*, partitions: int, **_: Any) -> list[list[str]]:
+        return [["empty"]] * partitions
+
+    means = Means(batch_is_out=lambda run, batch: out, rewrite=rewrite)
+    return choose_run(job, Start(graph, parallelism, {}, {}, {}), Wish(**wish), means)
 
 
 def spark(run: RunHome, *, committed: int, planned: int) -> None:
@@ -83,7 +87,7 @@ def test_a_changed_graph_is_a_new_run_from_the_latest_checkpoint(job: JobHome) -
     spark(choose(job, FakeGraph()).run, committed=3, planned=4)
     chosen = choose(job, FakeGraph(sources=("users", "orders")))
     assert (chosen.run.id, chosen.how) == ("r2", "forked")
-    assert chosen.text == "the graph has changed: run r2 continues from ck:3 of run r1"
+    assert chosen.text == "the graph has changed: run r2 goes on from r1/ck:3"
     text = chosen.run.files.read_text(f"{chosen.run.spark_path}/offsets/3")
     assert text is not None
     assert text.split("\n")[2:] == ['{"0":2}', '{"0":1}']
@@ -121,37 +125,77 @@ def test_fresh_leaves_the_old_run_alone(job: JobHome) -> None:
     assert [run.id for run in job.runs()] == ["r1", "r2"]
 
 
-@pytest.mark.parametrize(
-    ("stateful", "said"),
-    [
-        ({}, "users_lookup gone"),
-        ({"users_lookup": "id BIGINT", "items_lookup": ""}, "items_lookup new"),
-        ({"users_lookup": "id STRING"}, "users_lookup with another state schema"),
-    ],
-)
-def test_changed_state_is_refused_and_named(
-    job: JobHome, stateful: dict[str, str], said: str
-) -> None:
-    choose(job, FakeGraph())
-    with pytest.raises(RefusedError, match=f"job 'store' have changed: {said}.*--fresh"):
-        choose(job, FakeGraph(stateful=stateful))
+def test_state_that_would_be_lost_is_refused_with_the_plan(job: JobHome) -> None:
+    spark(choose(job, FakeGraph()).run, committed=3, planned=3)
+    renamed = FakeGraph(stateful={"people_lookup": "id BIGINT"})
+    with pytest.raises(RefusedError) as refused:
+        choose(job, renamed)
+    assert refused.value.exit_code == ExitCode.REFUSED
+    assert "1 step(s) would lose state: users_lookup" in str(refused.value)
+    assert "+ people_lookup  new state, starts empty" in str(refused.value)
+    assert "--allow-dropped-state" in str(refused.value)
+    assert len(job.runs()) == 1
+    assert choose(job, renamed, allow_dropped_state=True).run.id == "r2"
+
+
+def test_state_of_other_types_is_refused_whatever_is_allowed(job: JobHome) -> None:
+    spark(choose(job, FakeGraph()).run, committed=3, planned=3)
+    with pytest.raises(RefusedError, match="users_lookup: its state has other columns or types"):
+        choose(job, FakeGraph(stateful={"users_lookup": "id STRING"}), allow_dropped_state=True)
 
 
 def test_a_source_that_moved_is_refused(job: JobHome) -> None:
-    choose(job, FakeGraph())
-    with pytest.raises(RefusedError, match=r"'orders' .* now reads log:new instead of log:orders"):
+    spark(choose(job, FakeGraph()).run, committed=3, planned=3)
+    with pytest.raises(RefusedError, match=r"orders: now reads log:new instead of log:orders"):
         choose(job, FakeGraph(addresses={"orders": "log:new"}))
 
 
-def test_the_parallelism_of_a_run_is_fixed(job: JobHome) -> None:
-    pick = lambda asked, fresh=False: choose_parallelism(  # noqa: E731
-        job, asked, fresh=fresh, default=lambda: 8
-    )
+def test_a_chosen_checkpoint_is_a_new_run_with_its_parent(job: JobHome) -> None:
+    spark(choose(job, FakeGraph()).run, committed=3, planned=4)
+    chosen = choose(job, FakeGraph(), restore="ck:1", out=("enriched",))
+    assert (chosen.run.id, chosen.how) == ("r2", "restored")
+    parent = chosen.run.read().parent
+    assert parent is not None
+    assert (parent.run, parent.checkpoint) == ("r1", 1)
+    assert chosen.run.files.list(f"{chosen.run.spark_path}/commits") == ["1"]
+    assert chosen.run.files.list(f"{chosen.run.spark_path}/offsets") == ["0", "1"]
+
+
+def test_an_ancestors_checkpoint_is_found_by_its_number(job: JobHome) -> None:
+    spark(choose(job, FakeGraph()).run, committed=3, planned=3)
+    choose(job, FakeGraph(), restore="latest")
+    assert choose(job, FakeGraph(), restore="ck:1").run.read().parent.run == "r1"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ck:9", "ck:9 of run r1 of job 'store' is not retained.*ck:0 to ck:3"),
+        ("sp:none", "job 'store' has no savepoint 'none'"),
+        ("r7/ck:1", "no run r7"),
+        ("ck:x", "'ck:x' is not a snapshot"),
+        ("yesterday", "'yesterday' is not a snapshot"),
+        ("/no/such/folder", "is not a savepoint: it has no manifest.json"),
+    ],
+)
+def test_a_snapshot_that_is_not_there_is_named(job: JobHome, text: str, said: str) -> None:
+    spark(choose(job, FakeGraph()).run, committed=3, planned=3)
+    with pytest.raises(HeadgateError, match=said):
+        choose(job, FakeGraph(), restore=text)
+
+
+def test_the_parallelism_is_that_of_the_run_unless_another_is_asked_for(job: JobHome) -> None:
+    def pick(asked: int | None, **wish: Any) -> int:
+        return choose_parallelism(job, asked, Wish(**wish), default=lambda: 8)
+
     assert pick(None) == 8
     assert pick(3) == 3
-    choose(job, FakeGraph())
+    spark(choose(job, FakeGraph()).run, committed=1, planned=1)
     assert pick(None) == 2
-    assert pick(2) == 2
-    assert pick(4, fresh=True) == 4
-    with pytest.raises(RefusedError, match=r"in 2 partitions, not 4.*--fresh"):
-        pick(4)
+    assert pick(None, restore="ck:1") == 2
+    assert pick(4) == 4
+    chosen = choose(job, FakeGraph(), parallelism=4)
+    assert (chosen.run.id, chosen.how) == ("r2", "forked")
+    text = chosen.run.files.read_text(f"{chosen.run.spark_path}/offsets/1")
+    assert text is not None
+    assert json.loads(text.split("\n")[1])["conf"]["spark.sql.shuffle.partitions"] == "4"

@@ -12,8 +12,8 @@ import pytest
 from headgate.runtime.records import Recorder
 from headgate.runtime.signals import StopRequest
 from headgate.runtime.supervisor import Supervisor
-from headgate.snapshots.fork import pending_batch
 from headgate.snapshots.home import Home, RunHome
+from headgate.snapshots.spark_log import pending_batch
 
 
 class FakeQuery:
@@ -136,3 +136,63 @@ def test_a_failure_while_stopping_is_a_failure(run: RunHome) -> None:
     stop.ask("SIGTERM")
     ended = Supervisor(query, Recorder(run, ["a"]), stop).watch()
     assert ended.how == "failed"
+
+
+class Now(StopRequest):
+    """A wish to stop without waiting for the batch."""
+
+    @property
+    def now(self) -> bool:
+        return self.asked
+
+
+def test_a_cancel_does_not_wait_for_the_batch(run: RunHome) -> None:
+    query, stop = FakeQuery(run, batches=1, seconds=5), Now()
+
+    def ask() -> None:
+        if query.in_batch:
+            stop.ask("headgate cancel")
+
+    began = time.monotonic()
+    ended = Supervisor(query, Recorder(run, ["a"]), stop, on_poll=ask).watch()
+    assert (ended.how, ended.error) == ("cancelled", None)
+    assert query.interrupted and time.monotonic() - began < 8
+    assert run.checkpoint_ids() == []
+
+
+def test_a_cancel_cuts_a_stop_short(run: RunHome) -> None:
+    query, stop, polls = FakeQuery(run, batches=1, seconds=30), Now(), []
+    stop.ask("SIGTERM")
+
+    class Later:
+        """First a stop, then a cancel."""
+
+        def __bool__(self) -> bool:
+            return True
+
+        @property
+        def now(self) -> bool:
+            return len(polls) > 3
+
+    query.thread.join = lambda timeout=None: None  # type: ignore[method-assign]
+    query.awaitTermination = lambda timeout=None: query.interrupted  # type: ignore[method-assign]
+    ended = Supervisor(
+        query, Recorder(run, ["a"]), Later(), on_poll=lambda: polls.append(1)
+    ).watch()
+    assert ended.how == "cancelled" and query.interrupted
+
+
+def test_a_drain_reads_to_the_end_although_a_stop_was_asked_for(run: RunHome) -> None:
+    query, stop = FakeQuery(run, batches=4, seconds=0.05), StopRequest()
+    stop.ask("headgate stop")
+    ended = Supervisor(query, Recorder(run, ["a"]), stop).drain()
+    assert (ended.how, ended.error) == ("stopped", None)
+    assert run.checkpoint_ids() == [0, 1, 2, 3]
+
+
+def test_it_knows_when_the_newest_recorded_trigger_began(run: RunHome) -> None:
+    query = FakeQuery(run, batches=3, seconds=0.02)
+    supervisor = Supervisor(query, Recorder(run, ["a"]), StopRequest())
+    assert supervisor.triggered is None
+    supervisor.watch()
+    assert supervisor.triggered is not None and supervisor.triggered.second == 2

@@ -10,11 +10,9 @@ import typer
 from headgate.cli.common import Ui, command
 from headgate.cli.tables import DASH, local_time, number, size, table
 from headgate.durations import format_duration
-from headgate.runtime.status import JobStatus, StepStatus, job_status, step_statuses
+from headgate.runtime.status import STATES, JobStatus, StepStatus, job_status, step_statuses
 from headgate.snapshots.home import JobHome
 from headgate.snapshots.model import EventRecord, now, to_iso
-
-_STATES = ("CREATED", "INITIALIZING", "RUNNING", "STOPPED", "FINISHED", "FAILED", "CRASHED")
 
 
 def register(app: typer.Typer) -> None:
@@ -33,8 +31,8 @@ def list_jobs(
     ] = None,
 ) -> None:
     """List the jobs of the home."""
-    if state is not None and state.upper() not in _STATES:
-        raise typer.BadParameter(f"'{state}' is not a state; use one of {', '.join(_STATES)}")
+    if state is not None and state.upper() not in STATES:
+        raise typer.BadParameter(f"'{state}' is not a state; use one of {', '.join(STATES)}")
     statuses = [job_status(job) for job in ui.home.jobs()]
     shown = [
         status
@@ -64,7 +62,7 @@ def _list_text(statuses: list[JobStatus]) -> str:
                 number(status.records_out_per_second),
                 format_duration(status.watermark_lag) if status.watermark_lag else DASH,
                 _checkpoint(status),
-                number(status.restarts if status.state == "RUNNING" else None),
+                number(status.restarts if status.state in ("RUNNING", "RESTARTING") else None),
             ]
             for status in statuses
         ],

@@ -13,10 +13,15 @@ from typing import Any
 import typer
 
 from headgate.cli import common
+from headgate.cli.checkpoints import register as register_checkpoints
+from headgate.cli.control import register as register_control
 from headgate.cli.doctor import register as register_doctor
 from headgate.cli.graphs import register as register_graphs
 from headgate.cli.jobs import register as register_jobs
+from headgate.cli.plans import register as register_plans
 from headgate.cli.run import register as register_run
+from headgate.cli.savepoints import register as register_savepoints
+from headgate.cli.state import register as register_state
 from headgate.cli.topics import register as register_topics
 from headgate.errors import ExitCode, HeadgateError, Location, UsageError
 
@@ -32,6 +37,11 @@ app = typer.Typer(
 register_run(app)
 register_graphs(app)
 register_jobs(app)
+register_control(app)
+register_plans(app)
+register_checkpoints(app)
+register_savepoints(app)
+register_state(app)
 register_topics(app)
 register_doctor(app)
 

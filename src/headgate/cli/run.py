@@ -33,9 +33,23 @@ def run_job(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="A new run from nothing; the old one is kept.")
     ] = False,
+    snapshot: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="SNAP",
+            help="A new run from latest, ck:17, r1/ck:17, sp:label, JOB@SNAP or a path.",
+        ),
+    ] = None,
+    allow_dropped_state: Annotated[
+        bool,
+        typer.Option("--allow-dropped-state", help="Start although a step's state is lost."),
+    ] = False,
     parallelism: Annotated[
         int | None,
-        typer.Option("--parallelism", metavar="N", help="State partitions of a new run."),
+        typer.Option(
+            "--parallelism", metavar="N", help="State partitions; another number starts a new run."
+        ),
     ] = None,
     name: Annotated[
         str | None, typer.Option("--name", metavar="JOB", help="Run it as a job of this name.")
@@ -48,7 +62,7 @@ def run_job(
         ),
     ] = False,
 ) -> None:
-    """Start a job; resumes where the same job stopped unless --fresh."""
+    """Start a job; resumes where the same job stopped unless --from or --fresh."""
     flags = parse_spark_flags(spark)
     settings = parse_params(params)
     if name is not None:
@@ -66,6 +80,8 @@ def run_job(
         params=settings,
         bounded=bounded,
         fresh=fresh,
+        restore=snapshot,
+        allow_dropped_state=allow_dropped_state,
         parallelism=parallelism,
         allow_duplicates=allow_duplicates,
         master=flags.master,

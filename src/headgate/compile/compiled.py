@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -16,9 +17,10 @@ from headgate.compile.fanout import Outlets, fan_out, key_names
 from headgate.compile.paths import Arrival, arrivals, union_of
 from headgate.compile.sinks import Sinks
 from headgate.compile.sources import BAD, source_frame, table_frame, table_rows, ticks
+from headgate.connectors.base import Source
 from headgate.errors import GraphError
 from headgate.graph import Graph
-from headgate.plan import BuiltJob, LookupOp, Node, SourceOp, TableOp
+from headgate.plan import BuiltJob, LookupOp, Node, RawSource, SourceOp, TableOp
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,12 @@ class CompiledJob:
     graph: Graph  # its sources in the order of the query's offset log
     frame: DataFrame
     sinks: Sinks
+    sources: Mapping[str, RawSource]
+
+    def earliest(self, source: str) -> Mapping[str, int] | None:
+        """The first offset that a source still has, by partition, if it can tell."""
+        found = self.sources.get(source)
+        return found.earliest() if isinstance(found, Source) else None
 
     def start(
         self, *, job: str, run: str, journal: str, checkpoint: str, bounded: bool, every: timedelta
@@ -71,8 +79,19 @@ def compile_job(built: BuiltJob, spark: SparkSession, *, parallelism: int) -> Co
         outlets.leaves.append(sinks.nothing(ticks(spark)))
     frame = union_of(outlets.leaves)
     _refuse_nondeterministic(frame, sinks)
-    graph = dataclasses.replace(built.graph, sources=tuple(kernel.source_order(frame)))
-    return CompiledJob(graph, frame, sinks)
+    layouts = kernel.state_layout(frame)
+    steps = tuple(
+        dataclasses.replace(step, stores=tuple(layouts.get(step.id, ())))
+        for step in built.graph.steps
+    )
+    order = tuple(kernel.source_order(frame))
+    graph = dataclasses.replace(built.graph, sources=order, steps=steps)
+    sources = {
+        node.step.id: node.operation.source
+        for node in built.nodes
+        if isinstance(node.operation, SourceOp | TableOp)
+    }
+    return CompiledJob(graph, frame, sinks, sources)
 
 
 def _waits(node: Node) -> bool:

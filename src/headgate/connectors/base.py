@@ -34,6 +34,10 @@ class Source:
         """The raw records: key, value, partition, offset, timestamp."""
         raise NotImplementedError
 
+    def earliest(self) -> Mapping[str, int] | None:
+        """The first offset that is still there, by partition; nothing if it cannot be told."""
+        return None
+
 
 class Sink:
     """Where rows go."""

@@ -58,6 +58,9 @@ class LogSource(Source):
                 remedy=f"create it with `headgate topic create {self.describe()}`",
             )
 
+    def earliest(self) -> Mapping[str, int]:
+        return {str(part): n for part, n in TopicFiles(self.path).start_offsets().items()}
+
     def records(self, spark: SparkSession, *, table: bool) -> DataFrame:
         # a batch takes every table row that is there, so that its stream rows find them
         limit = "0" if table else MAX_RECORDS

@@ -45,6 +45,8 @@ class Step:
     state_schema: str = ""
     detail: Mapping[str, str] = field(default_factory=dict)
     location: str | None = None
+    stores: tuple[Mapping[str, Any], ...] = ()
+    """How its state is laid out, store by store; known once the job is compiled."""
 
     @property
     def name(self) -> str:
@@ -75,6 +77,7 @@ class Step:
             "state_schema": self.state_schema,
             "detail": dict(self.detail),
             "location": self.location,
+            "stores": [dict(store) for store in self.stores],
         }
 
     @staticmethod
@@ -91,6 +94,7 @@ class Step:
             state_schema=data["state_schema"],
             detail=data["detail"],
             location=data["location"],
+            stores=tuple(data.get("stores") or ()),
         )
 
 

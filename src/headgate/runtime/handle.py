@@ -7,45 +7,79 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headgate.durations import Duration, parse_duration
-from headgate.errors import UsageError
+from headgate.errors import HeadgateError, NotFoundError
 from headgate.runtime.run import RunOutcome, run
 from headgate.runtime.signals import StopRequest
+from headgate.snapshots.home import Home
+from headgate.snapshots.operations import Operations
+from headgate.snapshots.savepoints import create_savepoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from headgate.jobdef import JobDef
 
+_POLL_SECONDS = 0.05
+
 
 class RunHandle:
     """A running job."""
 
     def __init__(
-        self, job: JobDef, spark: SparkSession | None, params: Mapping[str, str], home: str | None
+        self,
+        job: JobDef,
+        spark: SparkSession | None,
+        params: Mapping[str, str],
+        home: str | None,
+        restore: str | None = None,
     ) -> None:
         self._stop = StopRequest()
+        self._home = Home(home).job(job.name)
         self._outcome: RunOutcome | None = None
         self._error: BaseException | None = None
 
         def work() -> None:
             try:
-                self._outcome = run(job, home=home, params=params, spark=spark, stop=self._stop)
+                self._outcome = run(
+                    job, home=home, params=params, restore=restore, spark=spark, stop=self._stop
+                )
             except BaseException as error:  # told to whoever waits
                 self._error = error
 
         self._thread = threading.Thread(target=work, name=f"headgate-{job.name}", daemon=True)
         self._thread.start()
 
-    def stop(self, *, savepoint: bool = False, drain: bool = False) -> str | None:
-        """Finish the running batch and stop; the next start goes on from there."""
-        if savepoint or drain:
-            raise UsageError(
-                "savepoints and drain are not in this version",
-                remedy="stop() keeps the last checkpoint, and the next start resumes from it",
-            )
-        self._stop.ask("RunHandle.stop")
+    def stop(self, *, savepoint: bool = True, drain: bool = False) -> str | None:
+        """Finish the running batch and stop; the next start goes on from there.
+
+        With `drain` all that is in the sources is read first. Gives the savepoint's name for
+        `restore` and `--from`; nothing if none was asked for or the job has no checkpoint yet.
+        """
+        self._stop.ask("RunHandle.stop", savepoint=savepoint, drain=drain)
         self.wait()
-        return None
+        label = self._outcome.savepoint if self._outcome else None
+        return f"sp:{label}" if label else None
+
+    def savepoint(self, label: str | None = None) -> str:
+        """Make a savepoint of the latest checkpoint while the job runs, and give its name."""
+        operations = Operations(self._home)
+        asked = operations.request("savepoint", {"label": label} if label else {})
+        while self.running:
+            record = operations.read(asked.id)
+            if record.ended:
+                if record.state == "done" and record.result is not None:
+                    return f"sp:{record.result['label']}"
+                raise HeadgateError(f"there is no savepoint: {record.message}")
+            self._thread.join(_POLL_SECONDS)
+        record = operations.cancel(asked.id)  # a job that has ended takes no requests
+        if record.state == "done" and record.result is not None:
+            return f"sp:{record.result['label']}"
+        current = self._home.current()
+        if current is None:
+            raise NotFoundError(
+                f"job '{self._home.name}' has no run", remedy="wait() tells why it has ended"
+            )
+        return f"sp:{create_savepoint(current, label=label).label}"
 
     def wait(self, timeout: Duration | None = None) -> None:
         """Wait until the job has ended; raises what made it fail, or TimeoutError."""
@@ -71,13 +105,10 @@ def start(
     params: Mapping[str, str] | None = None,
     home: str | None = None,
 ) -> RunHandle:
-    """Start a job in this process; it resumes where it was.
+    """Start a job in this process; it resumes where it was, or starts from a snapshot.
 
     Example: `handle = headgate.start(store, params={"orders": "log:data/orders"})`
+
+    `restore` is a snapshot as `headgate run --from` takes it, such as `"sp:before_v2"`.
     """
-    if restore is not None:
-        raise UsageError(
-            "restoring from a chosen snapshot is not in this version",
-            remedy="leave restore out: the job resumes from its latest checkpoint",
-        )
-    return RunHandle(job, spark, dict(params or {}), home)
+    return RunHandle(job, spark, dict(params or {}), home, restore)

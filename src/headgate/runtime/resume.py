@@ -1,4 +1,4 @@
-"""Which run a start continues: the current one, a fork of it for a changed graph, or a new one."""
+"""Which run a start continues: the current one, a new one from a snapshot, or one from nothing."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from typing import Any, Protocol
 
 from headgate.errors import RefusedError
 from headgate.runtime.records import Recorder, forked_record
-from headgate.snapshots.fork import fork_latest, latest_committed, pending_batch
+from headgate.snapshots.closure import DamagedError
 from headgate.snapshots.home import JobHome, RunHome
 from headgate.snapshots.model import Parent
+from headgate.snapshots.restore import Rewrite, restore
+from headgate.snapshots.snapshot import Snapshot, find_snapshot, snapshot_of, usable_snapshots
+from headgate.snapshots.spark_log import latest_committed, pending_batch
+from headgate.snapshots.upgrade import Earliest, UpgradePlan, plan_upgrade
 
 
 class GraphLike(Protocol):
@@ -33,8 +37,9 @@ class Chosen:
 
     run: RunHome
     how: str
-    """new, resumed or forked."""
+    """new, resumed, forked (the graph or the parallelism has changed) or restored."""
     text: str
+    plan: UpgradePlan | None = None
 
 
 @dataclass(frozen=True)
@@ -48,61 +53,147 @@ class Start:
     code: Mapping[str, str]
 
 
+@dataclass(frozen=True)
+class Wish:
+    """Where a start is asked to begin, and what it may do for that."""
+
+    fresh: bool = False
+    restore: str | None = None
+    """latest, ck:17, r1/ck:17, sp:label, JOB@..., or a path or URL of a savepoint."""
+    allow_dropped_state: bool = False
+    allow_duplicates: bool = False
+    own_job: str | None = None
+    """The job's own name, if it runs under another: snapshots are looked for there, too."""
+
+
+@dataclass(frozen=True)
+class Means:
+    """What a restore needs of Spark, the sinks and the sources."""
+
+    batch_is_out: Callable[[RunHome, int], Sequence[str]]
+    """The sinks that have a batch of a run already."""
+    rewrite: Rewrite
+    verify: Callable[[Snapshot], DamagedError | None] = lambda snapshot: None
+    """Reads every file of a snapshot that has no manifest."""
+    earliest: Earliest = lambda source: None
+
+
 def choose_parallelism(
-    job: JobHome, asked: int | None, *, fresh: bool, default: Callable[[], int]
+    job: JobHome, asked: int | None, wish: Wish, *, default: Callable[[], int]
 ) -> int:
-    """The number of state partitions: fixed when a run is made, so a resumed run has its own."""
-    current = None if fresh else job.current()
-    if current is None:
-        return asked or default()
-    fixed = current.read().parallelism
-    if asked is not None and asked != fixed:
-        raise RefusedError(
-            f"run {current.id} of job '{job.name}' has its state in {fixed} partitions, not "
-            f"{asked}",
-            remedy=f"leave --parallelism out (or say {fixed}), or start from nothing with --fresh",
-        )
-    return fixed
+    """The number of state partitions: as asked for, else that of the run or snapshot."""
+    if asked is not None:
+        return asked
+    if wish.restore is not None:
+        return _wished(job, wish).run.parallelism
+    current = None if wish.fresh else job.current()
+    return current.read().parallelism if current is not None else default()
 
 
-def choose_run(
-    job: JobHome,
-    start: Start,
-    *,
-    fresh: bool,
-    batch_is_out: Callable[[RunHome, int], Sequence[str]],
-    allow_duplicates: bool = False,
-) -> Chosen:
-    """Continue the current run, fork it if the graph has changed, or make a new one.
-
-    ``batch_is_out`` names the sinks that have a batch of a run already.
-    """
+def choose_run(job: JobHome, start: Start, wish: Wish, means: Means) -> Chosen:
+    """Continue the current run, start a new one from a snapshot, or make one from nothing."""
     current = job.current()
-    if current is None or fresh:
+    if wish.restore is not None:
+        snapshot = _wished(job, wish)
+        return _from(job, current, snapshot, start, wish, means, how="restored")
+    if current is None or wish.fresh:
         run = _make(job, start, parent=None)
         job.set_current(run.id)
         return Chosen(run, "new", f"run {run.id} starts from nothing")
-    if current.read().graph_fingerprint == start.graph.fingerprint():
+    record = current.read()
+    same = record.graph_fingerprint == start.graph.fingerprint()
+    batch = latest_committed(current)
+    if same and record.parallelism == start.parallelism:
+        if batch is not None:
+            _check(job, snapshot_of(current, batch), lambda snapshot: None)
         return Chosen(current, "resumed", _resumed(current))
+    if batch is None:
+        run = _make(job, start, parent=None)
+        job.set_current(run.id)
+        return Chosen(
+            run, "forked", f"run {run.id} starts from nothing ({current.id} has no state)"
+        )
+    snapshot = snapshot_of(current, batch)
+    return _from(job, current, snapshot, start, wish, means, how="forked")
 
-    old = current.graph()
-    _refuse_changed_state(job, old, start.graph.to_json())
-    _refuse_moved_sources(job, old, start.graph.to_json())
-    pending = pending_batch(current)
-    if pending is not None and not allow_duplicates:
-        out = list(batch_is_out(current, pending))
-        if out:
-            raise RefusedError(
-                f"the graph has changed while batch {pending} of run {current.id} is out "
-                f"({', '.join(out)}) but not committed, and the new graph would write it again",
-                remedy="start the old version once with --bounded to finish the batch, or say "
-                "--allow-duplicates",
-            )
-    run = _fork(job, current, old, start)
+
+def _wished(job: JobHome, wish: Wish) -> Snapshot:
+    assert wish.restore is not None
+    try:
+        return find_snapshot(job.home, wish.restore, job.name, wish.own_job or job.name)
+    except DamagedError as problem:
+        raise _unusable(job, wish.restore, problem) from problem
+
+
+def _from(
+    job: JobHome,
+    current: RunHome | None,
+    snapshot: Snapshot,
+    start: Start,
+    wish: Wish,
+    means: Means,
+    *,
+    how: str,
+) -> Chosen:
+    """Make a run that goes on from a snapshot, or refuse with the plan."""
+    if current is not None and snapshot.job == job.name and snapshot.run.run == current.id:
+        recorder = Recorder(current, [str(name) for name in snapshot.graph["sources"]])
+        recorder.recover()  # the counts of a killed driver go along
+        if snapshot.manifest is None:
+            snapshot = snapshot_of(current, snapshot.batch)
+        if snapshot.batch == latest_committed(current) and not wish.allow_duplicates:
+            _refuse_pending(current, means)
+    _check(job, snapshot, means.verify)
+    graph = start.graph.to_json()
+    plan = plan_upgrade(snapshot, graph, parallelism=start.parallelism, earliest=means.earliest)
+    if refusal := plan.refusal(allow_dropped_state=wish.allow_dropped_state):
+        raise refusal
+    steps = [str(step["id"]) for step in graph["steps"]]
+
+    def fill(run: RunHome) -> None:
+        restore(snapshot, run, graph, plan, parallelism=start.parallelism, rewrite=means.rewrite)
+        if snapshot.record is not None:
+            run.write_checkpoint(forked_record(snapshot.record, run=run.id, steps=steps))
+
+    run = _make(job, start, parent=snapshot.parent, fill=fill)
     job.set_current(run.id)
-    parent = run.read().parent
-    where = f"ck:{parent.checkpoint} of run {parent.run}" if parent else f"nothing ({current.id})"
-    return Chosen(run, "forked", f"the graph has changed: run {run.id} continues from {where}")
+    where = snapshot.name if snapshot.job == job.name else f"{snapshot.name} of {snapshot.job}"
+    why = "the graph has changed: " if how == "forked" else ""
+    return Chosen(run, how, f"{why}run {run.id} goes on from {where}", plan)
+
+
+def _check(
+    job: JobHome, snapshot: Snapshot, verify: Callable[[Snapshot], DamagedError | None]
+) -> None:
+    """Refuse a snapshot with a damaged file, and name one that is not."""
+    problem = next(snapshot.problems(), None)
+    if problem is None and snapshot.manifest is None:
+        problem = verify(snapshot)
+    if problem is not None:
+        raise _unusable(job, snapshot.name, problem)
+
+
+def _unusable(job: JobHome, name: str, problem: DamagedError) -> RefusedError:
+    usable = next((s for s in usable_snapshots(job) if s.name != name), None)
+    return RefusedError(
+        f"{name} cannot be used: {problem.file} {problem.why}",
+        remedy=f"the newest usable snapshot is {usable.name}: start with --from {usable.name}"
+        if usable
+        else "no other snapshot is usable; restore the file from a backup, or start from nothing "
+        "with --fresh",
+    )
+
+
+def _refuse_pending(current: RunHome, means: Means) -> None:
+    pending = pending_batch(current)
+    out = list(means.batch_is_out(current, pending)) if pending is not None else []
+    if out:
+        raise RefusedError(
+            f"batch {pending} of run {current.id} is out ({', '.join(out)}) but not committed, and "
+            "a run that starts before it would write it again",
+            remedy="start the old version once with --bounded to finish the batch, or say "
+            "--allow-duplicates",
+        )
 
 
 def _make(
@@ -122,68 +213,6 @@ def _make(
         parent=parent,
         fill=fill,
     )
-
-
-def _fork(job: JobHome, current: RunHome, old: Mapping[str, Any], start: Start) -> RunHome:
-    old_sources = [str(name) for name in old["sources"]]
-    Recorder(current, old_sources).recover()  # the counts of a killed driver go along
-    batch = latest_committed(current)
-    if batch is None:
-        return _make(job, start, parent=None)
-    steps = [str(step["id"]) for step in start.graph.to_json()["steps"]]
-
-    def fill(run: RunHome) -> None:
-        fork_latest(current, run, old_sources, start.graph.sources)
-        if batch in current.checkpoint_ids():
-            record = forked_record(current.checkpoint(batch), run=run.id, steps=steps)
-            run.write_checkpoint(record)
-
-    return _make(job, start, parent=Parent(current.id, batch), fill=fill)
-
-
-def _refuse_changed_state(job: JobHome, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    before, after = _stateful(old), _stateful(new)
-    changes = []
-    if gone := sorted(before.keys() - after.keys()):
-        changes.append(f"{', '.join(gone)} gone")
-    if added := sorted(after.keys() - before.keys()):
-        changes.append(f"{', '.join(added)} new")
-    kept = before.keys() & after.keys()
-    if changed := sorted(name for name in kept if before[name] != after[name]):
-        changes.append(f"{', '.join(changed)} with another state schema")
-    if changes:
-        raise RefusedError(
-            f"the steps with state of job '{job.name}' have changed: {'; '.join(changes)}",
-            remedy="keep the names and the tables of these steps as they were, or start from "
-            "nothing with --fresh",
-        )
-
-
-def _stateful(graph: Mapping[str, Any]) -> dict[str, Any]:
-    """Each stateful step's name and what its state looks like."""
-    return {str(step["id"]): step["state_schema"] for step in graph["steps"] if step["stateful"]}
-
-
-def _refuse_moved_sources(job: JobHome, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    # Offsets are numbers: on another topic they would point at other records, without an error.
-    before, after = _addresses(old), _addresses(new)
-    for name in before.keys() & after.keys():
-        if before[name] != after[name]:
-            raise RefusedError(
-                f"source '{name}' of job '{job.name}' now reads {after[name]} instead of "
-                f"{before[name]}, where the run's offsets mean nothing",
-                remedy="give the source another name to read it from its start, or start from "
-                "nothing with --fresh",
-            )
-
-
-def _addresses(graph: Mapping[str, Any]) -> dict[str, str]:
-    sources = set(graph["sources"])
-    return {
-        str(step["id"]): str(step["detail"]["address"])
-        for step in graph["steps"]
-        if step["id"] in sources and "address" in step["detail"]
-    }
 
 
 def _resumed(run: RunHome) -> str:

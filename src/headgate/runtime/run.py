@@ -2,73 +2,48 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
-import platform
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from headgate.errors import ExitCode, HeadgateError, JobFailedError, RefusedError, UsageError
+from headgate.durations import format_duration
+from headgate.errors import HeadgateError, JobFailedError, NotFoundError, RefusedError
+from headgate.failures import Reason, explain
+from headgate.runtime.drive import Drive, LeaseLostError
+from headgate.runtime.ending import delete_run, ending_details, last_savepoint, not_drained
 from headgate.runtime.lease import Lease
 from headgate.runtime.live import Display, SilentDisplay
+from headgate.runtime.means import restore_means
+from headgate.runtime.operations import OperationDesk
+from headgate.runtime.options import RunOptions, RunOutcome, default_parallelism, versions
 from headgate.runtime.records import Recorder
-from headgate.runtime.resume import Chosen, Start, choose_parallelism, choose_run
-from headgate.runtime.signals import Signals, StopRequest, shielded_children, signals
-from headgate.runtime.supervisor import Ended, Supervisor
-from headgate.snapshots.fork import pending_batch
+from headgate.runtime.restarts import Failed, GiveUp, Restarts
+from headgate.runtime.resume import Chosen, Start, Wish, choose_parallelism, choose_run
+from headgate.runtime.signals import Signals, shielded_children, signals
+from headgate.runtime.stopping import Resume, StopPlan, StopRequest
+from headgate.runtime.supervisor import Ended
 from headgate.snapshots.home import Home, RunHome
-from headgate.snapshots.model import EventRecord
+from headgate.snapshots.model import CheckpointRecord, EventRecord
+from headgate.snapshots.savepoints import SavepointRecord, create_savepoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from headgate.compile import CompiledJob
     from headgate.jobdef import JobDef
+    from headgate.plan import BuiltJob
+
+__all__ = ["RunOptions", "RunOutcome", "run"]
 
 _LOCK_SECONDS = 60.0
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """How a job is started."""
-
-    home: str | None = None
-    name: str | None = None
-    params: Mapping[str, str] = field(default_factory=dict)
-    bounded: bool = False
-    fresh: bool = False
-    parallelism: int | None = None
-    allow_duplicates: bool = False
-    master: str | None = None
-    conf: Mapping[str, str] = field(default_factory=dict)
-    code: Mapping[str, str] = field(default_factory=dict)
-    """Where the job's code is and its hash, for the run's record."""
-
-
-@dataclass(frozen=True)
-class RunOutcome:
-    """How a start ended."""
-
-    job: str
-    run: str
-    how: str
-    """finished (bounded, all input read), stopped or failed."""
-    checkpoint: int | None
-    checkpoints: int
-    seconds: float
-    error: HeadgateError | None = None
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """What the command line exits with."""
-        return self.error.exit_code if self.error else ExitCode.DONE
-
-
-class _LeaseLostError(Exception):
-    """Somebody else drives the job now: nothing more may be written."""
+_WAIT_SECONDS = 0.1
+# Spark tells of triggers without input once in this time: `checkpoint create` waits for one.
+_IDLE_NEWS_MS = 1000
 
 
 def run(
@@ -79,6 +54,8 @@ def run(
     params: Mapping[str, str] | None = None,
     bounded: bool = False,
     fresh: bool = False,
+    restore: str | None = None,
+    allow_dropped_state: bool = False,
     parallelism: int | None = None,
     allow_duplicates: bool = False,
     master: str | None = None,
@@ -93,10 +70,11 @@ def run(
 
     1. Take the job's lease, or refuse.
     2. Start Spark (unless a session is given) and build the job's graph.
-    3. Choose the run: resume, fork for a changed graph, or new.
+    3. Choose the run: resume, restore, fork for a changed graph, or new.
     4. Write the records that a killed driver left unwritten.
-    5. Compile, start the query, write a record for each checkpoint.
-    6. Stop between two batches when asked to; release the lease.
+    5. Compile, start the query, write a record for each checkpoint, do what operations ask for.
+    6. After a failure start the query again, as the job's restart strategy says.
+    7. Stop between two batches when asked to; release the lease.
     """
     options = RunOptions(
         home=home,
@@ -104,6 +82,8 @@ def run(
         params=dict(params or {}),
         bounded=bounded,
         fresh=fresh,
+        restore=restore,
+        allow_dropped_state=allow_dropped_state,
         parallelism=parallelism,
         allow_duplicates=allow_duplicates,
         master=master,
@@ -118,6 +98,13 @@ def run(
 class _Start:
     """The state of one start while it happens."""
 
+    lease: Lease
+    desk: OperationDesk
+    spark: SparkSession
+    built: BuiltJob
+    drive: Drive | None = None
+    outcome: RunOutcome | None = None
+
     def __init__(
         self,
         job: JobDef,
@@ -126,41 +113,54 @@ class _Start:
         display: Display,
         on_event: Callable[[EventRecord], None],
     ) -> None:
-        if options.parallelism is not None and options.parallelism < 1:
-            raise UsageError(
-                "the parallelism is too small",
-                expected="1 or more",
-                got=str(options.parallelism),
-                remedy="say how many state partitions the job has, for instance --parallelism 4",
-            )
         self.job = job
         self.options = options
         self.stop = stop
         self.display = display
         self.on_event = on_event
         self.home = Home(options.home).job(options.name or job.name)
+        self.restarts = Restarts(job.restart)
+        self.fenced: set[str] = set()
         self.written = 0
         self.began = time.monotonic()
 
     def go(self, spark: SparkSession | None) -> RunOutcome:
-        with Lease(self.home) as lease, signals(self.stop) as handler:
-            parallelism = choose_parallelism(
-                self.home,
-                self.options.parallelism,
-                fresh=self.options.fresh,
-                default=lambda: _default_parallelism(self.options.master),
-            )
-            own = spark is None
-            if spark is None:
-                spark = self._session(parallelism, handler)
-            else:
-                spark.conf.set("spark.sql.shuffle.partitions", str(parallelism))
+        with Lease(self.home) as self.lease, signals(self.stop) as handler, self._operations():
+            parallelism = self._parallelism(self.options)
+            own = spark is None and not self._has_session()
+            self.spark = spark or self._session(parallelism, handler)
             try:
-                return self._drive(spark, lease, parallelism)
+                self.outcome = self._drive(parallelism)
+                return self.outcome
             finally:
                 self.display.close()
                 if own:
-                    spark.stop()
+                    with suppress(Exception):  # a JVM that is gone need not be stopped
+                        self.spark.stop()
+
+    @contextmanager
+    def _operations(self) -> Iterator[None]:
+        """Have a desk for operations, which is closed with an answer to all who still wait."""
+        self.desk = OperationDesk(
+            self.home,
+            self.stop,
+            token=self.lease.owner.token,
+            savepoint=self._savepoint,
+            checkpoint=lambda when: self.drive.checkpoint_since(when) if self.drive else None,
+        )
+        self.desk.open()
+        try:
+            yield
+        finally:
+            if self.lease.held:
+                with suppress(HeadgateError):  # what ended the job is told, not this
+                    self.desk.close(self.outcome.how if self.outcome else "failed")
+
+    @staticmethod
+    def _has_session() -> bool:
+        from headgate.runtime.session import has_session
+
+        return has_session()
 
     def _session(self, parallelism: int, handler: Signals | None) -> SparkSession:
         from headgate.runtime.session import get_session
@@ -174,196 +174,266 @@ class _Start:
             handler.install()
         return spark
 
-    def _drive(self, spark: SparkSession, lease: Lease, parallelism: int) -> RunOutcome:
-        from headgate.compile import compile_job
-
+    def _drive(self, parallelism: int) -> RunOutcome:
         # Spark keeps what its last batches need; the oldest of them also needs the one before it
         retain = max(2, self.job.checkpoints.retain)
-        spark.conf.set("spark.sql.streaming.minBatchesToRetain", str(retain))
-        built = self.job.build(self.options.params, spark=spark)
-        for warning in built.graph.warnings:
+        self.spark.conf.set("spark.sql.streaming.minBatchesToRetain", str(retain))
+        self.spark.conf.set("spark.sql.streaming.noDataProgressEventInterval", str(_IDLE_NEWS_MS))
+        self.built = self.job.build(self.options.params, spark=self.spark)
+        for warning in self.built.graph.warnings:
             self.display.say(f"warning: {warning}")
-        compiled = compile_job(built, spark, parallelism=parallelism)
-        with self._alone(spark):
-            chosen = self._choose(compiled, parallelism)
-            self.display.say(f"job {self.home.name}: {chosen.text}")
-            recorder = Recorder(chosen.run, compiled.graph.sources)
-            recorder.recover()
-            if self.stop:
-                return self._outcome(chosen.run, recorder, Ended("stopped"))
-            self._event(
-                chosen.run,
-                "started",
-                how=chosen.how,
-                bounded=self.options.bounded,
-                master=spark.sparkContext.master,
-                application=spark.sparkContext.applicationId,
-                pid=os.getpid(),
-                params=dict(self.options.params),
-                versions=versions(),
-            )
-            return self._end(compiled, chosen.run, recorder, lease)
+        with self._alone(self.spark):
+            drive = self._begin(self.options, parallelism)
+            if self.desk:
+                return self._end(drive, Ended("stopped"))
+            try:
+                return self._until_the_end(drive)
+            except LeaseLostError as error:
+                lost = JobFailedError(
+                    f"job '{self.home.name}' was stopped at once because {error}",
+                    remedy="see which process drives it now with headgate show",
+                )
+                assert self.drive is not None
+                return self._outcome(self.drive, "failed", error=lost)
 
-    def _end(
-        self, compiled: CompiledJob, run: RunHome, recorder: Recorder, lease: Lease
-    ) -> RunOutcome:
-        try:
-            ended = self._watch(compiled, run, recorder, lease)
-        except _LeaseLostError as error:
-            lost = JobFailedError(
-                f"job '{self.home.name}' was stopped at once because {error}",
-                remedy="see which process drives it now with headgate show",
-            )
-            return self._outcome(run, recorder, Ended("failed"), lost)
-        if ended.error is not None:
-            return self._failed(run, recorder, ended.error)
-        details: dict[str, Any] = {"checkpoint": recorder.last.id if recorder.last else None}
-        if ended.how == "stopped":
-            details["reason"] = self.stop.reason
-        self._event(run, ended.how, **details)
-        return self._outcome(run, recorder, ended)
+    def _until_the_end(self, drive: Drive) -> RunOutcome:
+        """Watch the query; start it again after a failure, or elsewhere after a restart."""
+        attempt = 0
+        while True:
+            started = partial(self._event, drive.run, "restarted", attempt=attempt)
+            ended = drive.watch(started if attempt else _nothing)
+            if ended.error is not None:
+                failure = self._failed(drive, ended.error)
+                if failure is not None:
+                    return self._outcome(drive, "failed", error=failure)
+                attempt = self.restarts.attempts
+                if not self.desk:
+                    continue
+                ended = Ended("cancelled" if self.desk.now else "stopped")
+            wish = self.desk.wish
+            if wish is None or wish.then is None:
+                return self._end(drive, ended)
+            drive, attempt = self._elsewhere(drive, wish, wish.then), 0
 
     @contextmanager
     def _alone(self, spark: SparkSession) -> Iterator[None]:
-        """Keep the JVM of another driver out: a killed one's lives on and may commit its batch."""
+        """Let the commit end that the JVM of another driver may be in: it will make no other."""
         from headgate import kernel
 
         path = self.home.lock_file
-        if path is None:
-            yield
-            return
-        if not kernel.hold_run_lock(spark, str(path), _LOCK_SECONDS):
+        if path is not None and not kernel.await_sections(spark, str(path), _LOCK_SECONDS):
             raise RefusedError(
-                f"Spark of an earlier start of job '{self.home.name}' still runs after "
-                f"{_LOCK_SECONDS:.0f} s and holds {path}",
+                f"Spark of an earlier start of job '{self.home.name}' is still in the middle of "
+                f"a commit after {_LOCK_SECONDS:.0f} s and holds {path}",
                 remedy="end that Java process, then start again",
             )
         try:
             yield
         finally:
-            with suppress(Exception):  # a JVM that is gone holds nothing
-                kernel.release_run_lock(spark, str(path))
+            for folder in self.fenced:
+                with suppress(Exception):  # a JVM that is gone has no fences
+                    kernel.unfence(spark, folder)
 
-    def _choose(self, compiled: CompiledJob, parallelism: int) -> Chosen:
-        def batch_is_out(run: RunHome, batch: int) -> Sequence[str]:
-            # Asked through the new graph: what it has no sink for it cannot write again either.
-            out = compiled.committed_batches(job=self.home.name, run=run.id)
-            return sorted(sink for sink, last in out.items() if last >= batch)
+    def _fence(self, run: RunHome) -> None:
+        """Let the run's queries commit only while the lease is ours."""
+        from headgate import kernel
 
-        return choose_run(
+        path = self.home.lock_file
+        kernel.fence(
+            self.spark,
+            spark_folder=run.spark,
+            lock_file=None if path is None else str(path),
+            job_file=self.home.files.location(f"{self.home.path}/job.json"),
+            token=self.lease.owner.token,
+        )
+        self.fenced.add(run.spark)
+
+    def _parallelism(self, options: RunOptions) -> int:
+        return choose_parallelism(
             self.home,
-            Start(compiled.graph, parallelism, self.options.params, versions(), self.options.code),
-            fresh=self.options.fresh,
-            batch_is_out=batch_is_out,
-            allow_duplicates=self.options.allow_duplicates,
+            options.parallelism,
+            self._wish(options),
+            default=lambda: default_parallelism(options.master),
         )
 
-    def _watch(
-        self, compiled: CompiledJob, run: RunHome, recorder: Recorder, lease: Lease
-    ) -> Ended:
-        from headgate import kernel
+    def _wish(self, options: RunOptions) -> Wish:
+        return Wish(
+            fresh=options.fresh,
+            restore=options.restore,
+            allow_dropped_state=options.allow_dropped_state,
+            allow_duplicates=options.allow_duplicates,
+            own_job=self.job.name,
+        )
 
-        def poll() -> None:
-            self.display.tick()
-            if lease.lost is not None:
-                raise _LeaseLostError(lease.lost)
+    def _begin(self, options: RunOptions, parallelism: int) -> Drive:
+        """Compile the job, choose its run, and say so."""
+        from headgate.compile import compile_job
 
-        def checkpoint(record: Any) -> None:
-            self.written += 1
-            self.display.checkpoint(record)
-
-        def start(bounded: bool) -> Supervisor:
-            query = compiled.start(
-                job=self.home.name,
-                run=run.id,
-                journal=run.journal,
-                checkpoint=run.spark,
-                bounded=bounded,
-                every=self.job.checkpoints.interval,
-            )
-            return Supervisor(
-                query,
-                recorder,
-                self.stop,
-                on_checkpoint=checkpoint,
-                on_poll=poll,
-                stop_after_batch=kernel.stop_after_batch,
-            )
-
-        supervisor: Supervisor | None = None
-        try:
-            supervisor = start(self.options.bounded)
-            ended = supervisor.watch()
-            if ended.how == "stopped" and pending_batch(run) is not None:
-                # The stop met a trigger that had just begun. A stop on request leaves no batch
-                # half done, so that the next start may bring a changed graph.
-                supervisor = start(True)
-                ended = supervisor.finish_one()
-            return ended
-        except (_LeaseLostError, HeadgateError):
-            if supervisor is not None:
-                supervisor.stop_now()
-            raise
-        except Exception as error:  # the JVM is gone, or Spark refused to start the query
-            return Ended("failed", error)
-
-    def _failed(self, run: RunHome, recorder: Recorder, error: Exception) -> RunOutcome:
-        from headgate import kernel
-
+        self.spark.conf.set("spark.sql.shuffle.partitions", str(parallelism))
+        compiled = compile_job(self.built, self.spark, parallelism=parallelism)
+        chosen = self._choose(compiled, options, parallelism)
+        self._fence(chosen.run)
+        self.display.say(f"job {self.home.name}: {chosen.text}")
+        recorder = Recorder(chosen.run, compiled.graph.sources)
         recorder.recover()
-        reason, sentence, step, remedy = kernel.explain_failure(error)
-        self._event(
-            run,
-            "failed",
-            reason=reason,
-            message=sentence,
-            step=step,
-            remedy=remedy,
-            batch=pending_batch(run),
+        self.drive = Drive(
+            compiled,
+            chosen.run,
+            recorder,
+            every=self.job.checkpoints.interval,
+            bounded=options.bounded,
+            desk=self.desk,
+            on_poll=self._poll,
+            on_checkpoint=self._checkpoint,
         )
-        failure = JobFailedError(sentence, step=step, remedy=remedy)
-        failure.__cause__ = error
-        return self._outcome(run, recorder, Ended("failed", error), failure)
+        if not self.stop:
+            self._event(
+                chosen.run,
+                "started",
+                how=chosen.how,
+                bounded=options.bounded,
+                master=self.spark.sparkContext.master,
+                application=self.spark.sparkContext.applicationId,
+                pid=os.getpid(),
+                params=dict(options.params),
+                versions=versions(),
+            )
+        return self.drive
+
+    def _choose(self, compiled: CompiledJob, options: RunOptions, parallelism: int) -> Chosen:
+        start = Start(compiled.graph, parallelism, options.params, versions(), options.code)
+        means = restore_means(compiled, self.home.name)
+        return choose_run(self.home, start, self._wish(options), means)
+
+    def _poll(self) -> None:
+        self.display.tick()
+        if self.lease.lost is not None:
+            raise LeaseLostError(self.lease.lost)
+        self.desk.poll()
+
+    def _checkpoint(self, record: CheckpointRecord) -> None:
+        self.written += 1
+        self.display.checkpoint(record)
+
+    def _failed(self, drive: Drive, error: Exception) -> JobFailedError | None:
+        """Write the failure down; wait if the query is to be started again, else give it back."""
+        from headgate import kernel
+
+        failure = explain(f"{kernel.failure_text(error)}\n{type(error).__name__}")
+        if failure.reason is Reason.LEASE_LOST or self.lease.lost is not None:
+            raise LeaseLostError(self.lease.lost or failure.sentence)
+        drive.recorder.recover()
+        failed = Failed(time.monotonic(), drive.next_batch, failure.reason)
+        decision = GiveUp("it was being stopped") if self.desk else self.restarts.after(failed)
+        self._event(
+            drive.run,
+            "failed",
+            reason=failure.reason.name,
+            message=failure.sentence,
+            step=failure.step,
+            remedy=failure.remedy,
+            batch=drive.pending,
+            frames=list(failure.frames),
+            gives_up=decision.why if isinstance(decision, GiveUp) else None,
+        )
+        if isinstance(decision, GiveUp):
+            told = self.job.restart.kind != "none" and not self.desk
+            why = f"; not started again, because {decision.why}" if told else ""
+            final = JobFailedError(failure.sentence + why, step=failure.step, remedy=failure.remedy)
+            final.__cause__ = error
+            return final
+        strategy, delay = self.restarts.strategy.kind, decision.delay
+        self._event(
+            drive.run,
+            "restarting",
+            attempt=decision.attempt,
+            delay_seconds=round(delay.total_seconds(), 3),
+            strategy=strategy,
+            reason=failure.reason.name,
+        )
+        self.display.say(f"failed: {failure.sentence}")
+        self.display.say(f"restart {decision.attempt} ({strategy}) in {format_duration(delay)}")
+        self._wait(delay)
+        return None
+
+    def _wait(self, delay: timedelta) -> None:
+        until = time.monotonic() + delay.total_seconds()
+        while not self.desk and (left := until - time.monotonic()) > 0:
+            self._poll()
+            time.sleep(min(_WAIT_SECONDS, left))
+
+    def _elsewhere(self, drive: Drive, wish: StopPlan, then: Resume) -> Drive:
+        """Stop the run with a savepoint and go on from there, or from where it was asked for."""
+        saved, problem = last_savepoint(drive, wish)
+        self._event(drive.run, "stopped", **ending_details(drive, wish, saved))
+        options = replace(
+            self.options,
+            fresh=False,
+            restore=then.restore or (f"sp:{saved.label}" if saved else None),
+            parallelism=then.parallelism,
+            allow_dropped_state=False,
+        )
+        self.restarts = Restarts(self.job.restart)
+        try:
+            if problem is not None:
+                raise problem
+            new = self._begin(options, self._parallelism(options))
+        except HeadgateError as error:
+            problem = error
+            as_it_was = replace(options, restore=None, parallelism=None)
+            new = self._begin(as_it_was, self._parallelism(as_it_was))
+        result = {"run": new.run.id, "savepoint": saved.to_json() if saved else None}
+        goes_on = f"the job goes on as it was: {problem}" if problem else None
+        self.desk.end(wish, result=result, error=goes_on)
+        return new
+
+    def _end(self, drive: Drive, ended: Ended) -> RunOutcome:
+        """Write down how the job ended, with a savepoint if one was asked for."""
+        wish = self.desk.wish
+        saved, problem = last_savepoint(drive, wish)
+        problem = problem or not_drained(drive, wish)
+        self._event(drive.run, ended.how, **ending_details(drive, wish, saved))
+        outcome = self._outcome(drive, ended.how, saved=saved)
+        if wish is not None:
+            result = {
+                "run": outcome.run,
+                "checkpoint": outcome.checkpoint,
+                "savepoint": saved.to_json() if saved else None,
+            }
+            self.desk.end(wish, result=result, error=str(problem) if problem else None)
+            if wish.operation is None:
+                outcome = replace(outcome, error=problem)
+        if ended.how == "cancelled" and self.job.checkpoints.on_cancel == "delete":
+            delete_run(drive.run)
+        return outcome
+
+    def _savepoint(self, label: str | None) -> Mapping[str, Any]:
+        if self.drive is None:
+            raise NotFoundError("the job has not started yet", remedy="try again in a moment")
+        return create_savepoint(self.drive.run, label=label).to_json()
 
     def _event(self, run: RunHome, kind: str, **details: Any) -> None:
         self.on_event(run.add_event(kind, **details))
 
     def _outcome(
         self,
-        run: RunHome,
-        recorder: Recorder,
-        ended: Ended,
+        drive: Drive,
+        how: str,
+        *,
+        saved: SavepointRecord | None = None,
         error: HeadgateError | None = None,
     ) -> RunOutcome:
         return RunOutcome(
             job=self.home.name,
-            run=run.id,
-            how=ended.how,
-            checkpoint=recorder.last.id if recorder.last else None,
+            run=drive.run.id,
+            how=how,
+            checkpoint=drive.last_checkpoint,
             checkpoints=self.written,
             seconds=time.monotonic() - self.began,
+            savepoint=saved.label if saved else None,
             error=error,
         )
 
 
-def versions() -> dict[str, str]:
-    """The versions that a run is made with."""
-    return {
-        "headgate": _version("headgate"),
-        "spark": _version("pyspark"),
-        "python": platform.python_version(),
-    }
-
-
-def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return "unknown"
-
-
-def _default_parallelism(master: str | None) -> int:
-    """A state partition a core of a local run; on a cluster say --parallelism."""
-    if master and master.startswith("local[") and master[6:-1].isdigit():
-        return int(master[6:-1])
-    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4)
+def _nothing() -> None:
+    pass

@@ -11,28 +11,11 @@ from types import FrameType
 from typing import Any
 
 from headgate.errors import ExitCode
+from headgate.runtime.stopping import StopRequest
+
+__all__ = ["Signals", "StopRequest", "shielded_children", "signals"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-class StopRequest:
-    """A wish to stop that any thread or signal may voice.
-
-    Plain attributes and no lock: a signal handler runs inside the main thread, which may hold it.
-    """
-
-    def __init__(self) -> None:
-        self.asked = False
-        self.reason = ""
-
-    def __bool__(self) -> bool:
-        return self.asked
-
-    def ask(self, reason: str) -> None:
-        """Ask for a stop after the running batch; the first reason is kept."""
-        if not self.asked:
-            self.reason = reason
-            self.asked = True
 
 
 class Signals:

@@ -12,7 +12,15 @@ from headgate.snapshots.home import JobHome, RunHome
 from headgate.snapshots.model import CheckpointRecord, EventRecord, LeaseRecord, RunRecord, now
 
 _RATE_WINDOW = timedelta(seconds=60)
-_ENDINGS = {"stopped": "STOPPED", "finished": "FINISHED", "failed": "FAILED"}
+_ENDINGS = {
+    "stopped": "STOPPED",
+    "cancelled": "CANCELED",
+    "finished": "FINISHED",
+    "failed": "FAILED",
+}
+_UNDER_WAY = {"started": "RUNNING", "restarted": "RUNNING", "restarting": "RESTARTING"}
+STATES = ("CREATED", "INITIALIZING", "RUNNING", "RESTARTING", *_ENDINGS.values(), "CRASHED")
+"""All that a job can be."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +42,7 @@ class JobStatus:
 
     name: str
     state: str
-    """CREATED, INITIALIZING, RUNNING, STOPPED, FINISHED, FAILED or CRASHED."""
+    """One of STATES."""
     since: datetime | None
     run: RunRecord | None
     started: EventRecord | None
@@ -51,7 +59,7 @@ def job_status(job: JobHome) -> JobStatus:
     """Read how a job is."""
     record = job.read()
     live = is_live(record.lease)
-    run = job.current()
+    run = job.current() or _newest(job)
     if run is None:
         state = "INITIALIZING" if live else "CREATED"
         return JobStatus(
@@ -77,6 +85,11 @@ def job_status(job: JobHome) -> JobStatus:
         failure=_last(events, "failed"),
         lease=record.lease if live else None,
     )
+
+
+def _newest(job: JobHome) -> RunHome | None:
+    """The last run of a job that has no current one: it was cancelled, and its state deleted."""
+    return next(reversed(job.runs()), None)
 
 
 def step_statuses(
@@ -112,9 +125,11 @@ def _count(totals: Mapping[str, int], metric: str, *, has: bool) -> int | None:
 def _state(events: Sequence[EventRecord], lease: LeaseRecord | None) -> tuple[str, datetime | None]:
     last = events[-1] if events else None
     if lease is not None:
-        if last is not None and last.kind == "started" and last.at >= lease.acquired_at:
-            return "RUNNING", last.at
-        return "INITIALIZING", lease.acquired_at
+        if last is None or last.at < lease.acquired_at:
+            return "INITIALIZING", lease.acquired_at
+        if last.kind == "failed" and last.details.get("gives_up", "") is None:
+            return "RESTARTING", last.at
+        return _UNDER_WAY.get(last.kind) or _ENDINGS.get(last.kind, "INITIALIZING"), last.at
     if last is None:
         return "CREATED", None
     return _ENDINGS.get(last.kind, "CRASHED"), last.at

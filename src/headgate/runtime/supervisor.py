@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 from headgate.runtime.records import Recorder
-from headgate.runtime.signals import StopRequest
-from headgate.snapshots.model import CheckpointRecord
+from headgate.snapshots.model import CheckpointRecord, from_iso
 
 _POLL_SECONDS = 0.1
 _STOP_POLL_SECONDS = 0.02
@@ -46,11 +46,24 @@ class Query(Protocol):
         """Interrupt it, wherever it is."""
 
 
+class StopWish(Protocol):
+    """True once the query is to be stopped."""
+
+    def __bool__(self) -> bool:
+        """Whether a stop is wished for."""
+
+    @property
+    def now(self) -> bool:
+        """Whether it shall not wait for the end of the batch."""
+
+
 @dataclass(frozen=True)
 class Ended:
-    """How a query ended: by itself (all input read), stopped when asked to, or with an error."""
+    """How a query ended, and with which error if it failed."""
 
     how: str
+    """finished (by itself, all input read), stopped (after a batch), cancelled (within one) or
+    failed."""
     error: Exception | None = None
 
 
@@ -61,7 +74,7 @@ class Supervisor:
         self,
         query: Query,
         recorder: Recorder,
-        stop: StopRequest,
+        stop: StopWish,
         *,
         on_checkpoint: Callable[[CheckpointRecord], None] = lambda record: None,
         on_poll: Callable[[], None] = lambda: None,
@@ -74,6 +87,8 @@ class Supervisor:
         self._on_poll = on_poll
         self._stop_after_batch = stop_after_batch
         self._seen: tuple[int, str] = (-1, "")
+        self.triggered: datetime | None = None
+        """When the newest trigger began whose checkpoint, if it made one, has its record."""
 
     def watch(self) -> Ended:
         """Block until the query has ended or a stop was asked for and done."""
@@ -86,6 +101,14 @@ class Supervisor:
         self._record()
         error = self._query.exception()
         return Ended("failed", error) if error is not None else Ended("finished")
+
+    def drain(self) -> Ended:
+        """Let a query that ends by itself read what is there, although a stop was asked for."""
+        while self._query.isActive and not self._stop.now:
+            self._record()
+            self._on_poll()
+            time.sleep(_POLL_SECONDS)
+        return self._cancel() if self._query.isActive else self._ended()
 
     def finish_one(self) -> Ended:
         """Wait for one batch of a query that has just been started, and no more."""
@@ -102,30 +125,43 @@ class Supervisor:
         # trigger; under load there is no pause between two triggers in which to stop it.
         self._stop_after_batch(self._query)
         idle = 0.0
-        while self._query.isActive and idle < _IDLE_SECONDS:
+        while self._query.isActive and idle < _IDLE_SECONDS and not self._stop.now:
             self._record()
             self._on_poll()
             time.sleep(_STOP_POLL_SECONDS)
             idle = 0.0 if self._query.status["isTriggerActive"] else idle + _STOP_POLL_SECONDS
+        if self._query.isActive and self._stop.now:
+            return self._cancel()
         if self._query.isActive:
             self._query.stop()
         # No stop() otherwise: a query that the kernel has ended is still writing its commit.
         return self._ended()
+
+    def _cancel(self) -> Ended:
+        self.stop_now()
+        ended = self._ended()
+        # What an interrupted batch says about its end is not a failure of the job.
+        return ended if ended.error is None else Ended("cancelled")
 
     def _ended(self) -> Ended:
         error = self._await_end()
         self._record()
         for record in self._recorder.recover():
             self._on_checkpoint(record)
-        return Ended("failed", error) if error is not None else Ended("stopped")
+        if error is not None:
+            return Ended("failed", error)
+        return Ended("cancelled" if self._stop.now else "stopped")
 
     def _await_end(self) -> Exception | None:
-        try:
-            while not self._query.awaitTermination(_END_POLL_SECONDS):
-                self._on_poll()
-        except Exception as error:
-            return self._query.exception() or error
-        return None
+        while True:
+            try:
+                if self._query.awaitTermination(_END_POLL_SECONDS):
+                    return None
+            except Exception as error:
+                return self._query.exception() or error
+            self._on_poll()
+            if self._stop.now:
+                self.stop_now()
 
     def _record(self) -> None:
         last = self._query.lastProgress
@@ -141,3 +177,4 @@ class Supervisor:
         self._seen = seen
         for record in self._recorder.observe(self._query.recentProgress if missed else [last]):
             self._on_checkpoint(record)
+        self.triggered = from_iso(seen[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import fcntl
 import json
@@ -13,7 +14,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 from urllib.parse import unquote, urlparse
 
 from headgate.errors import HeadgateError, UsageError
@@ -38,14 +39,26 @@ class Files(Protocol):
     def list(self, path: str) -> list[str]:
         """Names in a folder, sorted, without unfinished writes; empty if there is none."""
 
+    def names(self, path: str) -> builtins.list[str]:
+        """All names in a folder, hidden ones too; empty if there is none."""
+
     def read_text(self, path: str) -> str | None:
         """A file's text, or nothing if there is no such file."""
+
+    def open(self, path: str) -> BinaryIO:
+        """A file's bytes, to be closed by the caller; FileNotFoundError if there is none."""
+
+    def size(self, path: str) -> int | None:
+        """A file's size in bytes, or nothing if there is no such file."""
 
     def write_text(self, path: str, text: str) -> None:
         """Write a whole file so that a reader sees the old one or the new one, never a part."""
 
     def delete(self, path: str) -> None:
         """Delete a file; not an error if it is gone."""
+
+    def delete_tree(self, path: str) -> None:
+        """Delete a folder with all that is in it; not an error if it is gone."""
 
     def modified(self, path: str) -> float | None:
         """When a file was last written, in seconds since 1970, if the store knows."""
@@ -55,6 +68,9 @@ class Files(Protocol):
 
     def link(self, source: str, target: str) -> None:
         """Make target the same file as source: a hard link where there is one, else a copy."""
+
+    def receive(self, source: Files, path: str, target: str) -> None:
+        """Copy a file of another store to this one; a hard link if both are on one local disk."""
 
     def locked(self, path: str, *, timeout: float = 10.0) -> AbstractContextManager[bool]:
         """Hold a lock between processes; gives False where the store has no locks."""
@@ -125,9 +141,13 @@ class LocalFiles:
 
     def list(self, path: str) -> list[str]:
         """Names in a folder, sorted; hidden ones are unfinished writes."""
+        return sorted(name for name in self.names(path) if not name.startswith("."))
+
+    def names(self, path: str) -> builtins.list[str]:
+        """All names in a folder."""
         with self._clear("list", path):
             try:
-                return sorted(n for n in os.listdir(self._at(path)) if not n.startswith("."))
+                return os.listdir(self._at(path))
             except (FileNotFoundError, NotADirectoryError):
                 return []
 
@@ -136,6 +156,19 @@ class LocalFiles:
         with self._clear("read", path):
             try:
                 return self._at(path).read_text(encoding="utf-8")
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    def open(self, path: str) -> BinaryIO:
+        """A file's bytes."""
+        with self._clear("read", path):
+            return self._at(path).open("rb")
+
+    def size(self, path: str) -> int | None:
+        """A file's size, or nothing."""
+        with self._clear("read", path):
+            try:
+                return self._at(path).stat().st_size
             except (FileNotFoundError, NotADirectoryError):
                 return None
 
@@ -161,6 +194,11 @@ class LocalFiles:
         with self._clear("delete", path):
             self._at(path).unlink(missing_ok=True)
 
+    def delete_tree(self, path: str) -> None:
+        """Delete a folder if it is there."""
+        with self._clear("delete", path), contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self._at(path))
+
     def modified(self, path: str) -> float | None:
         """When a file was last written."""
         with self._clear("read", path):
@@ -179,12 +217,27 @@ class LocalFiles:
 
     def link(self, source: str, target: str) -> None:
         """A hard link, or a copy where there are none."""
-        old, new = self._at(source), self._at(target)
+        self._link(self._at(source), target)
+
+    def receive(self, source: Files, path: str, target: str) -> None:
+        """A hard link from a folder on the same disk, else a copy."""
+        local = source.local(path)
+        if local is not None:
+            self._link(local, target)
+            return
+        new = self._at(target)
+        with self._clear("write", target), source.open(path) as data:
+            new.parent.mkdir(parents=True, exist_ok=True)
+            with new.open("wb") as file:
+                shutil.copyfileobj(data, file, 1 << 20)
+
+    def _link(self, old: Path, target: str) -> None:
+        new = self._at(target)
         with self._clear("write", target):
             new.parent.mkdir(parents=True, exist_ok=True)
             try:
                 os.link(old, new)
-            except FileNotFoundError:
+            except (FileNotFoundError, FileExistsError):
                 raise
             except OSError:  # another disk, or a file system without hard links
                 shutil.copy2(old, new)

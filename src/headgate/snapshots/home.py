@@ -95,7 +95,7 @@ class JobHome:
 
     @property
     def lock_file(self) -> Path | None:
-        """The file that Spark's driver process locks while it runs; local homes only."""
+        """The file that Spark's driver process locks while it commits; local homes only."""
         return self.files.local(f"{self.path}/driver.lock")
 
     def exists(self) -> bool:
@@ -237,6 +237,24 @@ class RunHome:
                 remedy=f"it has ck:{ids[0]} to ck:{ids[-1]}" if ids else "it has none yet",
             )
         return CheckpointRecord.from_json(data)
+
+    def record_at(self, id: int) -> CheckpointRecord | None:
+        """A checkpoint's record if there is one."""
+        data = read_json(self.files, f"{self.path}/checkpoints/{id:010d}.json")
+        return CheckpointRecord.from_json(data) if data else None
+
+    def pinned(self) -> list[int]:
+        """Checkpoints that are kept whatever retention does, oldest first."""
+        names = self.files.list(f"{self.path}/pinned")
+        return [
+            int(name)
+            for name in names
+            if name.isdigit() and self.files.exists(f"{self.path}/pinned/{name}/manifest.json")
+        ]
+
+    def pin_path(self, id: int) -> str:
+        """Where a pinned checkpoint's files are."""
+        return f"{self.path}/pinned/{id:010d}"
 
     def checkpoints(self, *, limit: int | None = None) -> list[CheckpointRecord]:
         """Records of checkpoints, oldest first; the last ``limit`` of them."""

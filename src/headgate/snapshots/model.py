@@ -156,10 +156,26 @@ class Parent:
 
     run: str
     checkpoint: int
+    job: str | None = None
+    """Another job's, if the run is a fork."""
+    savepoint: str | None = None
+    """The savepoint's label, if it was one."""
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in its file."""
-        return {"run": self.run, "checkpoint": self.checkpoint}
+        return {
+            "run": self.run,
+            "checkpoint": self.checkpoint,
+            "job": self.job,
+            "savepoint": self.savepoint,
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Parent:
+        """From what its file holds."""
+        return Parent(
+            str(data["run"]), int(data["checkpoint"]), data.get("job"), data.get("savepoint")
+        )
 
 
 @dataclass(frozen=True)
@@ -205,7 +221,7 @@ class RunRecord:
             params=dict(data.get("params") or {}),
             versions=dict(data.get("versions") or {}),
             code=dict(data.get("code") or {}),
-            parent=Parent(str(parent["run"]), int(parent["checkpoint"])) if parent else None,
+            parent=Parent.from_json(parent) if parent else None,
         )
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
+import shutil
 import uuid
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from headgate.errors import HeadgateError, UsageError
+
+if TYPE_CHECKING:
+    from headgate.snapshots.files import Files
 
 # In these a written object appears whole or not at all, so a write aside would only cost a copy.
 _WHOLE_WRITES = {"memory", "s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "r2"}
@@ -46,6 +51,10 @@ class RemoteFiles:
 
     def list(self, path: str) -> list[str]:
         """Names in a folder, sorted."""
+        return sorted(name for name in self.names(path) if not name.startswith("."))
+
+    def names(self, path: str) -> builtins.list[str]:
+        """All names in a folder."""
         with self._clear("list", path):
             self._fs.invalidate_cache()
             try:
@@ -53,7 +62,7 @@ class RemoteFiles:
             except FileNotFoundError:
                 return []
         names = {str(entry).rstrip("/").rpartition("/")[2] for entry in entries}
-        return sorted(name for name in names if name and not name.startswith("."))
+        return [name for name in names if name]
 
     def read_text(self, path: str) -> str | None:
         """A file's text, or nothing."""
@@ -63,6 +72,20 @@ class RemoteFiles:
             except (FileNotFoundError, IsADirectoryError):
                 return None
         return data.decode("utf-8")
+
+    def open(self, path: str) -> BinaryIO:
+        """A file's bytes."""
+        with self._clear("read", path):
+            file: BinaryIO = self._fs.open(self._at(path), "rb")
+            return file
+
+    def size(self, path: str) -> int | None:
+        """A file's size, or nothing."""
+        with self._clear("read", path):
+            try:
+                return int(self._fs.size(self._at(path)))
+            except FileNotFoundError:
+                return None
 
     def write_text(self, path: str, text: str) -> None:
         """Write a whole object, aside first where a reader could see a part."""
@@ -81,6 +104,11 @@ class RemoteFiles:
         """Delete a file if it is there."""
         with self._clear("delete", path), contextlib.suppress(FileNotFoundError):
             self._fs.rm_file(self._at(path))
+
+    def delete_tree(self, path: str) -> None:
+        """Delete a folder if it is there."""
+        with self._clear("delete", path), contextlib.suppress(FileNotFoundError):
+            self._fs.rm(self._at(path), recursive=True)
 
     def modified(self, path: str) -> float | None:
         """When a file was last written, if the store knows."""
@@ -104,6 +132,13 @@ class RemoteFiles:
         with self._clear("write", target):
             self._fs.makedirs(self._at(target).rpartition("/")[0], exist_ok=True)
             self._fs.cp_file(self._at(source), self._at(target))
+
+    def receive(self, source: Files, path: str, target: str) -> None:
+        """A copy through this process."""
+        with self._clear("write", target), source.open(path) as data:
+            self._fs.makedirs(self._at(target).rpartition("/")[0], exist_ok=True)
+            with self._fs.open(self._at(target), "wb") as file:
+                shutil.copyfileobj(data, file, 1 << 20)
 
     @contextlib.contextmanager
     def locked(self, path: str, *, timeout: float = 10.0) -> Iterator[bool]:

@@ -78,6 +78,12 @@ def committed_batches(run: RunHome) -> list[int]:
     return _numbers(run.files.list(f"{run.spark_path}/commits"))
 
 
+def latest_committed(run: RunHome) -> int | None:
+    """The newest batch that is in for good, and so where a start goes on."""
+    batches = set(committed_batches(run)) & set(planned_batches(run))
+    return max(batches, default=None)
+
+
 def pending_batch(run: RunHome) -> int | None:
     """The batch that was planned but not committed: the next start runs it again."""
     planned = planned_batches(run)

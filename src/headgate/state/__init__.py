@@ -1,5 +1,5 @@
-"""Reading the state of a run's checkpoints, by step and key; nothing here writes."""
+"""Reading the state of any snapshot, by step and key; nothing here writes."""
 
-from headgate.state.reader import StateView, read_state
+from headgate.state.reader import StateReader, StateView
 
-__all__ = ["StateView", "read_state"]
+__all__ = ["StateReader", "StateView"]

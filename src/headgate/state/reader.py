@@ -1,13 +1,143 @@
-"""The state of a step as rows, read from Spark's checkpoint by the state reader of Spark."""
+"""The state of a step at any snapshot, as rows: read from its files, never from the job."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StructType
 
-from headgate.errors import NotFoundError
-from headgate.graph import operator_id
+from headgate import kernel
+from headgate.errors import NotFoundError, UsageError
+from headgate.snapshots.layouts import Layout
+from headgate.snapshots.snapshot import Snapshot
+
+ROWS = "default"
+"""The store that holds the rows of a lookup's table."""
+
+
+class StateReader:
+    """Reads what the steps of a job kept at a snapshot."""
+
+    def __init__(self, spark: SparkSession, snapshot: Snapshot) -> None:
+        self.spark = spark
+        self._snapshot = snapshot
+        self._closure = snapshot.closure()
+        self._steps = {
+            str(step["id"]): step for step in snapshot.graph["steps"] if step["stateful"]
+        }
+        _ = spark.streams.active  # state stores want a coordinator, which a fresh session lacks
+
+    @property
+    def steps(self) -> list[str]:
+        """The steps that keep state."""
+        return list(self._steps)
+
+    def stores(self, step: str) -> list[str]:
+        """The names of a step's stores."""
+        return [str(layout["name"]) for layout in self._layouts(step)]
+
+    def key_names(self, step: str) -> list[str]:
+        """What the parts of a step's key are called."""
+        names: list[str] = json.loads(self._step(step)["detail"].get("state_key", "[]"))
+        return names
+
+    def frame(self, step: str, store: str = ROWS) -> DataFrame:
+        """Every row of a store: key, its value under the name of the state, and the partition."""
+        layout, number = self._layout(step, store)
+        rows = kernel.state_rows(self.spark, **self._where(step, layout, number))
+        return self._named(rows, step, layout)
+
+    def get(self, step: str, key: Mapping[str, Any], store: str = ROWS) -> DataFrame:
+        """The rows of one key; only the partition of that key is read."""
+        names = self.key_names(step)
+        if set(key) != set(names):
+            raise UsageError(
+                f"the state of '{step}' has another key",
+                expected=", ".join(names),
+                got=", ".join(key) or "none",
+                remedy="name each part of the key, for instance "
+                + " ".join(f"--key {name}=..." for name in names),
+            )
+        layout, number = self._layout(step, store)
+        fields = StructType.fromJson(dict(layout["key"])).fields
+        parts = [fields[at] for at in layout["partition_by"]]
+        wanted = self.spark.range(1).select(
+            *(
+                _literal(name, key[name], part.dataType).alias(part.name)
+                for name, part in zip(names, parts, strict=True)
+            )
+        )
+        rows = kernel.state_get(self.spark, key=wanted, **self._where(step, layout, number))
+        return self._named(rows, step, layout)
+
+    def view(self, step: str, store: str = ROWS) -> StateView:
+        """Every row of a store as plain Python values."""
+        rows = [entry(row) for row in self.frame(step, store).collect()]
+        return StateView(step, tuple(self.key_names(step)), rows)
+
+    def _named(self, rows: DataFrame, step: str, layout: Layout) -> DataFrame:
+        """Name the key's parts as the user does, and the value as the state."""
+        names = self.key_names(step)
+        fields = StructType.fromJson(dict(layout["key"])).names
+        parts = [
+            F.col(f"key.`{fields[at]}`").alias(name)
+            for at, name in zip(layout["partition_by"], names, strict=True)
+        ]
+        others = [
+            F.col(f"key.`{field}`")
+            for at, field in enumerate(fields)
+            if at not in layout["partition_by"]
+        ]
+        if layout["name"] == ROWS:
+            value = F.col("value.row").alias("row")
+        else:
+            columns = [F.col(f"value.`{f['name']}`") for f in layout["value"]["fields"]]
+            value = F.struct(*others, *columns).alias(str(layout["name"]))
+        return rows.select(F.struct(*parts).alias("key"), value, "partition")
+
+    def _where(self, step: str, layout: Layout, number: int) -> dict[str, Any]:
+        operator = int(self._step(step)["operator_id"])
+        ids = self._closure.commit.state_ids.get(operator, ())
+        return {
+            "folder": self._snapshot.location,
+            "operator_id": operator,
+            "layout": layout,
+            "version": self._closure.version,
+            "ids": [partition[number] for partition in ids],
+        }
+
+    def _layout(self, step: str, store: str) -> tuple[Layout, int]:
+        for number, layout in enumerate(self._layouts(step)):
+            if layout["name"] == store:
+                return layout, number
+        raise NotFoundError(
+            f"step '{step}' has no state '{store}'",
+            expected=", ".join(self.stores(step)),
+            remedy="name one of them",
+        )
+
+    def _layouts(self, step: str) -> Sequence[Layout]:
+        found: Sequence[Layout] = self._step(step).get("stores") or ()
+        if not found:
+            raise NotFoundError(
+                f"{self._snapshot.name} does not say how the state of '{step}' is laid out",
+                remedy="it was written by an older Headgate; start the job once with this one",
+            )
+        return found
+
+    def _step(self, step: str) -> Mapping[str, Any]:
+        if step not in self._steps:
+            raise NotFoundError(
+                f"job '{self._snapshot.job}' has no step '{step}' with state",
+                expected=", ".join(self._steps) or "no step of it has",
+                remedy="name one of them",
+            )
+        found: Mapping[str, Any] = self._steps[step]
+        return found
 
 
 class StateView:
@@ -30,7 +160,7 @@ class StateView:
         wanted = [key[name] for name in self._key_names]
         for row in self._rows:
             if [row["key"][name] for name in self._key_names] == wanted:
-                return row["row"]
+                return next(value for name, value in row.items() if name != "key")
         return None
 
     def all(self) -> list[dict[str, Any]]:
@@ -38,25 +168,17 @@ class StateView:
         return list(self._rows)
 
 
-def read_state(
-    spark: SparkSession,
-    checkpoint: str,
-    step: str,
-    key_names: tuple[str, ...],
-    *,
-    batch: int | None = None,
-) -> StateView:
-    """The rows of a step's state after a batch (the latest committed one by default)."""
-    _ = spark.streams.active  # the reader wants a state coordinator, which a fresh session lacks
-    reader = spark.read.format("statestore").option("operatorId", operator_id(step))
-    if batch is not None:
-        reader = reader.option("batchId", batch)
-    rows = []
-    for found in reader.load(checkpoint).select("key", "value").collect():
-        key = dict(zip(key_names, found["key"], strict=False))
-        value = found["value"]
-        rows.append({"key": key, "row": _plain(value[0])})
-    return StateView(step, key_names, rows)
+def entry(row: Row) -> dict[str, Any]:
+    """A row of a state frame as plain values, without its partition."""
+    return {name: _plain(value) for name, value in row.asDict().items() if name != "partition"}
+
+
+def _literal(name: str, value: Any, kind: DataType) -> Any:
+    text = value if isinstance(value, str) else F.lit(value)
+    found = F.lit(text).try_cast(kind) if isinstance(text, str) else text.cast(kind)
+    if isinstance(value, str) and value == "":
+        raise UsageError(f"the key {name} is empty", remedy=f"say --key {name}=VALUE")
+    return found
 
 
 def _plain(value: Any) -> Any:
@@ -64,4 +186,6 @@ def _plain(value: Any) -> Any:
         return {k: _plain(v) for k, v in value.asDict().items()}
     if isinstance(value, list):
         return [_plain(v) for v in value]
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
     return value

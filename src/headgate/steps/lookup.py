@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -87,10 +88,14 @@ def expressions(given: Expr | Sequence[Expr]) -> tuple[Expr, ...]:
     return (given,) if isinstance(given, str | Column) else tuple(given)
 
 
-def key_types(df: DataFrame, keys: Sequence[Expr], step: str, what: str) -> list[DataType]:
+def key_types(
+    plan: Plan, df: DataFrame, keys: Sequence[Expr], step: str, what: str
+) -> list[DataType]:
     """The types of a key's parts."""
     made = [column(k).alias(f"k{i}") for i, k in enumerate(keys)]
-    return [f.dataType for f in analysed(df, step, lambda d: d.select(*made), what).schema.fields]
+    found = analysed(df, step, lambda d: d.select(*made), what)
+    plan.note_changing(step, found)
+    return [field.dataType for field in found.schema.fields]
 
 
 def add_table(
@@ -117,7 +122,7 @@ def add_table(
         )
     schema = source_schema(plan, name, source)
     prototype = plan.prototype(schema)
-    types = key_types(prototype, keys, name, "the table's key")
+    types = key_types(plan, prototype, keys, name, "the table's key")
     detail = {"address": source_address(source), "key": ", ".join(map(expression_text, keys))}
     if delete_when is not None:
         condition = column(delete_when)
@@ -173,7 +178,7 @@ def add_lookup(
             location=user_location(),
         )
     keys = expressions(on)
-    types = key_types(plan.prototype(stream.schema), keys, name, "the lookup's key (on)")
+    types = key_types(plan, plan.prototype(stream.schema), keys, name, "the lookup's key (on)")
     _check_keys(name, table, types)
     mode = _missing_mode(name, missing)
     value = _taken(name, table, take)
@@ -196,6 +201,9 @@ def add_lookup(
         "missing": mode,
         "added": ", ".join(expression_text(t) for t in take) if take else (into or table.name),
     }
+    owner = table._node.operation
+    assert isinstance(owner, TableOp)
+    detail["state_key"] = json.dumps([expression_text(k) for k in owner.keys])
     key_text = ", ".join(t.simpleString() for t in table._key_types)
     step = Step(
         id=name,
@@ -277,7 +285,9 @@ def _taken(name: str, table: Table, take: Sequence[Expr] | None) -> StructType:
         )
     made = [column(t) for t in take]
     prototype = table._plan.prototype(table.schema)
-    return analysed(prototype, name, lambda df: df.select(*made), "take").schema
+    found = analysed(prototype, name, lambda df: df.select(*made), "take")
+    table._plan.note_changing(name, found)
+    return found.schema
 
 
 def value_struct(table_columns: Sequence[str], take: Sequence[Expr] | None) -> Column:

@@ -17,14 +17,19 @@ from pyspark.sql.types import StructType
 
 from headgate import kernel
 from headgate.connectors.log_files import Record as LogRecord
+from headgate.connectors.log_files import TopicFiles
 from headgate.durations import Duration, parse_duration
 from headgate.errors import NotFoundError, UsageError
 from headgate.jobdef import JobDef
-from headgate.plan import BuiltJob, LookupOp, TableOp, expression_text
+from headgate.plan import BuiltJob, TableOp, expression_text
 from headgate.runtime.run import run
 from headgate.runtime.session import get_session
 from headgate.snapshots.home import Home, RunHome
-from headgate.state import StateView, read_state
+from headgate.snapshots.savepoints import create_savepoint
+from headgate.snapshots.snapshot import snapshot_of
+from headgate.snapshots.spark_log import latest_committed
+from headgate.state import StateReader, StateView
+from headgate.state.reader import ROWS
 from headgate.testing.rows import typed
 from headgate.testing.stand_in import StandInJob
 
@@ -58,6 +63,9 @@ class JobDriver:
         self._spark: SparkSession | None = None
         self._built: BuiltJob | None = None
         self._offset_ms = 0
+        self._from: str | None = None
+        self._asked: int | None = None
+        self._allow_dropped_state = False
 
     def __enter__(self) -> Self:
         self._spark = get_session(parallelism=self._parallelism)
@@ -78,6 +86,16 @@ class JobDriver:
         if self._spark is None:
             raise UsageError("the driver is not open", remedy="use it in a with statement")
         return self._spark
+
+    @property
+    def home(self) -> str:
+        """Where the job's runs, checkpoints and savepoints are."""
+        return str(self._folder / "home")
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session that the job runs in."""
+        return self._session
 
     @property
     def built(self) -> BuiltJob:
@@ -103,6 +121,10 @@ class JobDriver:
             [self._record(source, record) for record in records], partition=partition
         )
         return self
+
+    def topic(self, source: str) -> TopicFiles:
+        """The topic that stands in for a source or table, to write many records at once."""
+        return self._job.source(source)
 
     def _record(self, source: str, record: Record) -> LogRecord:
         if isinstance(record, Deleted):
@@ -134,17 +156,21 @@ class JobDriver:
         return self
 
     def _run(self) -> Any:
+        restore, self._from = self._from, None
+        asked, self._asked = self._asked, None
         return run(
             self._job,
-            home=str(self._folder / "home"),
+            home=self.home,
             params=self._params,
             bounded=True,
-            parallelism=None if self._current() else self._parallelism,
+            restore=restore,
+            allow_dropped_state=self._allow_dropped_state,
+            parallelism=asked or (None if self._current() else self._parallelism),
             spark=self._session,
         )
 
     def _current(self) -> RunHome | None:
-        home = Home(str(self._folder / "home")).job(self._job.name)
+        home = Home(self.home).job(self._job.name)
         return home.current() if home.exists() else None
 
     @property
@@ -177,15 +203,12 @@ class JobDriver:
             remedy="ask for one of them",
         )
 
-    def state(self, step: str) -> StateView:
+    def state(self, step: str, name: str = ROWS) -> StateView:
         """The rows that a step keeps after the last checkpoint."""
-        node = self.built.node(step)
-        if not isinstance(node.operation, LookupOp):
-            raise NotFoundError(f"the step '{step}' keeps no state", remedy="name a stateful step")
-        table = self.built.node(node.operation.table).operation
-        assert isinstance(table, TableOp)
-        keys = tuple(expression_text(k) for k in table.keys)
-        return read_state(self._session, self._run_home.spark, step, keys)
+        batch = latest_committed(self._run_home)
+        if batch is None:
+            raise UsageError("the job has no checkpoint yet", remedy="call run() first")
+        return StateReader(self._session, snapshot_of(self._run_home, batch)).view(step, name)
 
     def metrics(self, step: str) -> dict[str, int]:
         """The counters of a step since the job's first run, and how many rows wait in it."""
@@ -224,12 +247,28 @@ class JobDriver:
         current = self._current()
         return current.id if current else "r1"
 
-    def restore(self, *, job: JobDef | None = None) -> Self:
-        """Go on from the last checkpoint, after a crash or with a changed job."""
+    def savepoint(self, label: str | None = None) -> str:
+        """Make a savepoint of the last checkpoint; gives the name to restore it by."""
+        return f"sp:{create_savepoint(self._run_home, label=label).label}"
+
+    def restore(
+        self,
+        snapshot: str | None = None,
+        *,
+        job: JobDef | None = None,
+        parallelism: int | None = None,
+        allow_dropped_state: bool = False,
+    ) -> Self:
+        """Go on from the last checkpoint or a snapshot: after a crash, or with a changed job."""
         if job is not None:
             self._original = job
             self._job = StandInJob.of(job, self._folder)
             self._build()
+        self._from = snapshot
+        self._allow_dropped_state = allow_dropped_state
+        if parallelism is not None:
+            self._parallelism = parallelism
+            self._asked = parallelism
         return self
 
 

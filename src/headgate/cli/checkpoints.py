@@ -1,0 +1,247 @@
+"""``headgate checkpoint``: which checkpoints a run has and keeps, and whether they are whole."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Any
+
+import typer
+
+from headgate.cli.common import HELP, Ui, command
+from headgate.cli.control import JobArgument, TimeoutOption, WaitOption, request_and_wait
+from headgate.cli.tables import DASH, local_time, number, size, table
+from headgate.durations import format_duration
+from headgate.errors import ExitCode, RefusedError
+from headgate.runtime.lease import is_live
+from headgate.snapshots.home import JobHome, RunHome
+from headgate.snapshots.model import CheckpointRecord
+from headgate.snapshots.prune import delete_checkpoint
+from headgate.snapshots.savepoints import pin as pin_checkpoint
+from headgate.snapshots.savepoints import unpin
+from headgate.snapshots.snapshot import Snapshot, find_snapshot, restorable
+
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="ck:17, r1/ck:17 or latest.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs."""
+    verbs = typer.Typer(
+        help="Checkpoints of a job: list, show, pin, verify, delete, create.",
+        no_args_is_help=True,
+        context_settings=HELP,
+    )
+    command(verbs, "list")(list_checkpoints)
+    command(verbs, "show")(show)
+    command(verbs, "pin")(pin)
+    command(verbs, "verify")(verify)
+    command(verbs, "delete")(delete)
+    command(verbs, "create")(create)
+    app.add_typer(verbs, name="checkpoint")
+
+
+def list_checkpoints(
+    ui: Ui,
+    job: JobArgument,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 20,
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="RUN", help="Of this run, such as r1.")
+    ] = None,
+) -> None:
+    """List the checkpoints of a job's current run, the newest first."""
+    home = ui.home.find(job)
+    at = _run(home, run)
+    records = list(reversed(at.checkpoints(limit=limit))) if at else []
+    kept = set(restorable(at)) if at else set()
+    pins = set(at.pinned()) if at else set()
+    if not records:
+        ui.say(f"job {home.name} has no checkpoint yet")
+    ui.data(
+        {"job": home.name, "run": at.id if at else None,
+         "checkpoints": [_json(r, kept, pins) for r in records]},
+        lambda: _list_text(records, kept, pins),
+    )  # fmt: skip
+
+
+def _run(home: JobHome, run: str | None) -> RunHome | None:
+    if run is None:
+        return home.current()
+    found = home.run(run)
+    found.read()
+    return found
+
+
+def _list_text(records: list[CheckpointRecord], kept: set[int], pins: set[int]) -> str:
+    if not records:
+        return ""
+    head = [
+        "ID", "TYPE", "STATUS", "TRIGGERED", "DURATION", "STATE", "RECORDS", "KEPT", "PINNED",
+    ]  # fmt: skip
+    rows = []
+    for record in records:
+        took = (
+            format_duration(timedelta(milliseconds=record.duration_ms))
+            if record.duration_ms is not None
+            else DASH
+        )
+        rows.append(
+            [
+                f"ck:{record.id}",
+                record.type,
+                record.status,
+                local_time(record.triggered_at),
+                took,
+                size(sum(sizes.get("bytes", 0) for sizes in record.state.values())),
+                number(sum(m.get("records_out", 0) for s, m in record.rows.items()
+                           if s in record.sources)),
+                "yes" if record.id in kept else "",
+                "yes" if record.id in pins else "",
+            ]
+        )  # fmt: skip
+    return table(head, rows, right=["DURATION", "STATE", "RECORDS"])
+
+
+def _json(record: CheckpointRecord, kept: set[int], pins: set[int]) -> dict[str, Any]:
+    return {
+        **record.to_json(),
+        "restorable": record.id in kept,
+        "pinned": record.id in pins,
+    }
+
+
+def show(ui: Ui, job: JobArgument, id: IdArgument = "latest") -> None:
+    """Show one checkpoint: times, counts by step, state and source positions."""
+    home = ui.home.find(job)
+    snapshot = find_snapshot(ui.home, id, home.name)
+    record = snapshot.record
+    value = {
+        "job": snapshot.job,
+        "run": snapshot.run.run,
+        "id": snapshot.batch,
+        "record": record.to_json() if record else None,
+        "parallelism": snapshot.run.parallelism,
+    }
+    ui.data(value, lambda: _show_text(snapshot))
+
+
+def _show_text(snapshot: Snapshot) -> str:
+    record = snapshot.record
+    lines = [f"ck:{snapshot.batch} of run {snapshot.run.run} of {snapshot.job}"]
+    if record is None:
+        return lines[0] + "   (it has no record)"
+    lines[0] += f"   {record.status}   {local_time(record.completed_at)}"
+    if record.phases:
+        phases = "  ".join(f"{name} {ms:,} ms" for name, ms in record.phases.items())
+        lines.append(f"phases    {phases}")
+    rows = []
+    for step, totals in record.totals.items():
+        state = record.state.get(step)
+        now = record.rows.get(step, {})
+        rows.append(
+            [
+                step,
+                number(now.get("records_in")),
+                number(now.get("records_out")),
+                number(totals.get("records_in")),
+                number(totals.get("records_out")),
+                number(state["rows"]) if state else DASH,
+                size(state["bytes"]) if state else DASH,
+            ]
+        )
+    head = ["STEP", "IN", "OUT", "TOTAL IN", "TOTAL OUT", "STATE ROWS", "STATE SIZE"]
+    lines.append(table(head, rows, right=head[1:]))
+    for name, offsets in record.sources.items():
+        at = ", ".join(f"{part}:{n:,}" for part, n in sorted(offsets.end.items()))
+        lines.append(f"source    {name} at {at or 'its start'}")
+    return "\n".join(lines)
+
+
+def pin(
+    ui: Ui,
+    job: JobArgument,
+    id: IdArgument = "latest",
+    off: Annotated[bool, typer.Option("--off", help="Let retention have it again.")] = False,
+) -> None:
+    """Keep a checkpoint whatever retention does."""
+    home = ui.home.find(job)
+    snapshot = find_snapshot(ui.home, id, home.name)
+    run = home.run(snapshot.run.run)
+    if off:
+        was = unpin(run, snapshot.batch)
+        ui.say(f"ck:{snapshot.batch} of run {run.id} {'is' if was else 'was'} not pinned"
+               + (" any more" if was else ""))  # fmt: skip
+    else:
+        kept = pin_checkpoint(run, snapshot.batch)
+        ui.say(f"pinned ck:{snapshot.batch} of run {run.id}: {size(kept.bytes)}, "
+               f"{len(kept.files)} files")  # fmt: skip
+    ui.data({"job": home.name, "run": run.id, "id": snapshot.batch, "pinned": not off}, lambda: "")
+
+
+def verify(ui: Ui, job: JobArgument, id: IdArgument = "latest") -> None:
+    """Read every file of a checkpoint and say which one is damaged or missing."""
+    home = ui.home.find(job)
+    verify_snapshot(ui, find_snapshot(ui.home, id, home.name))
+
+
+def verify_snapshot(ui: Ui, snapshot: Snapshot) -> None:
+    """Check a snapshot's files; exit code 1 if one is not as it was."""
+    found = list(snapshot.problems())
+    if not found and snapshot.manifest is None:
+        found = _read_all(ui, snapshot)
+    count = len(snapshot.manifest.files) if snapshot.manifest else 0
+    if not found and snapshot.manifest is None:
+        count = len(snapshot.closure().files)
+    ui.data(
+        {"snapshot": snapshot.name, "ok": not found, "files": count,
+         "problems": [{"file": p.file, "problem": p.why} for p in found]},
+        lambda: "\n".join(f"{p.file} {p.why}" for p in found),
+    )  # fmt: skip
+    if found:
+        ui.say(f"{snapshot.name} cannot be used: {len(found)} file(s) are not as they were")
+        raise typer.Exit(ExitCode.FAILED)
+    ui.say(f"{snapshot.name} is whole: {count} files")
+
+
+def _read_all(ui: Ui, snapshot: Snapshot) -> list[Any]:
+    from headgate.runtime.means import verify_data
+    from headgate.runtime.session import session_for_reading
+
+    ui.say("starting Spark to read the state's files")
+    with session_for_reading() as spark:
+        return list(verify_data(spark, snapshot))
+
+
+def delete(ui: Ui, job: JobArgument, id: IdArgument) -> None:
+    """Delete a checkpoint that nothing goes on from: a pinned one, or one of a job at rest."""
+    home = ui.home.find(job)
+    snapshot = find_snapshot(ui.home, id, home.name)
+    run = home.run(snapshot.run.run)
+    unpinned = unpin(run, snapshot.batch)
+    if is_live(home.read().lease) and run.id == home.read().current_run:
+        if unpinned:
+            ui.say(f"ck:{snapshot.batch} is not pinned any more; retention deletes it in time")
+            return
+        raise RefusedError(
+            f"job '{home.name}' is running, and its checkpoints are kept and deleted by retention",
+            remedy="stop the job first, or let retention delete it",
+        )
+    freed = delete_checkpoint(run, snapshot.batch, newest=run.id == home.read().current_run)
+    ui.say(f"deleted ck:{snapshot.batch} of run {run.id}: {freed} files")
+    ui.data({"job": home.name, "run": run.id, "id": snapshot.batch, "files": freed}, lambda: "")
+
+
+def create(
+    ui: Ui,
+    job: JobArgument,
+    wait: WaitOption = True,
+    timeout: TimeoutOption = None,
+) -> None:
+    """Ask a running job for a checkpoint now."""
+    home = ui.home.find(job)
+    if not is_live(home.read().lease):
+        raise RefusedError(
+            f"job '{home.name}' is not running, so there is nothing new to keep",
+            remedy="its newest checkpoint is `latest`; start it with headgate run",
+        )
+    record = request_and_wait(ui, home, "checkpoint", {}, wait=wait, timeout=timeout)
+    made = (record.result or {}).get("checkpoint")
+    ui.data(record.to_json(), lambda: f"ck:{made}" if made is not None else "")

@@ -1,0 +1,71 @@
+"""``headgate plan``: what a start from a snapshot would do, before it is done."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from headgate.cli.app import load_app
+from headgate.cli.common import Ui, command
+from headgate.cli.options import SetOption, parse_params
+from headgate.errors import ExitCode
+from headgate.snapshots.snapshot import Snapshot, find_snapshot
+from headgate.snapshots.upgrade import UpgradePlan, plan_upgrade
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    command(app, "plan")(plan)
+
+
+def plan(
+    ui: Ui,
+    app: Annotated[str, typer.Argument(metavar="APP", help="path/to/file.py or file.py:job.")],
+    against: Annotated[
+        str,
+        typer.Option(
+            "--against", metavar="SNAP", help="latest, ck:17, sp:label, JOB@SNAP, or a path."
+        ),
+    ] = "latest",
+    params: SetOption = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="JOB", help="The job's name in the home.")
+    ] = None,
+    parallelism: Annotated[
+        int | None, typer.Option("--parallelism", metavar="N", help="State partitions.")
+    ] = None,
+) -> None:
+    """Show which state is kept, new, changed or dropped, and where sources resume."""
+    loaded = load_app(app)
+    jobs = {found.name for found in ui.home.jobs()}
+    text = f"{against}@latest" if against in jobs else against
+    snapshot = find_snapshot(ui.home, text, name or loaded.job.name, loaded.job.name)
+    found = _plan(ui, loaded.job, parse_params(params), snapshot, parallelism)
+    refusal = found.refusal(allow_dropped_state=False)
+    ui.data({"job": loaded.job.name, **found.to_json()}, lambda: "\n".join(found.lines()))
+    if refusal is not None:
+        ui.say(f"Refused: {refusal.message.splitlines()[0]}")
+        raise typer.Exit(ExitCode.REFUSED)
+    if found.trivial:
+        ui.say(f"nothing changes: the job goes on from {snapshot.name} as it is")
+
+
+def _plan(
+    ui: Ui, job: object, params: dict[str, str], snapshot: Snapshot, parallelism: int | None
+) -> UpgradePlan:
+    from headgate.compile import compile_job
+    from headgate.jobdef import JobDef
+    from headgate.runtime.session import session_for_reading
+
+    assert isinstance(job, JobDef)
+    ui.say("starting Spark to build the graph")
+    partitions = parallelism or snapshot.run.parallelism
+    with session_for_reading(parallelism=partitions) as spark:
+        compiled = compile_job(job.build(params, spark=spark), spark, parallelism=partitions)
+        return plan_upgrade(
+            snapshot,
+            compiled.graph.to_json(),
+            parallelism=partitions,
+            earliest=compiled.earliest,
+        )

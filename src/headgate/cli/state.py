@@ -1,0 +1,238 @@
+"""``headgate state``: the state of any snapshot in the terminal, by step and key."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headgate.cli.common import HELP, Ui, command
+from headgate.cli.tables import number, size, table
+from headgate.errors import NotFoundError, UsageError
+from headgate.snapshots.snapshot import Snapshot, find_snapshot
+
+if TYPE_CHECKING:
+    from headgate.state import StateReader
+
+TargetArgument = Annotated[
+    str, typer.Argument(metavar="JOB[@SNAP]", help="The job, at its newest checkpoint or at SNAP.")
+]
+StepArgument = Annotated[str, typer.Argument(metavar="STEP", help="The step that keeps the state.")]
+StoreOption = Annotated[
+    str, typer.Option("--state", metavar="NAME", help="Which state of the step.")
+]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, help="At most so many rows.")]
+WhereOption = Annotated[
+    str | None,
+    typer.Option("--where", metavar="SQL", help="Only rows such as \"row.name = 'Ann'\"."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs."""
+    verbs = typer.Typer(
+        help="State of a job at any snapshot: list, get, scan, diff, export.",
+        no_args_is_help=True,
+        context_settings=HELP,
+    )
+    command(verbs, "list")(list_states)
+    command(verbs, "get")(get)
+    command(verbs, "scan")(scan)
+    command(verbs, "diff")(diff)
+    command(verbs, "export")(export)
+    app.add_typer(verbs, name="state")
+
+
+def list_states(ui: Ui, target: TargetArgument) -> None:
+    """List the steps that keep state, with rows and sizes; starts no Spark."""
+    snapshot = _snapshot(ui, target)
+    states = snapshot.record.state if snapshot.record else {}
+    rows = []
+    for step in snapshot.graph["steps"]:
+        if step["stateful"]:
+            sizes = states.get(step["id"], {})
+            rows.append(
+                {
+                    "step": step["id"],
+                    "kind": step["kind"],
+                    "states": [store["name"] for store in step.get("stores") or ()],
+                    "key": json.loads(step["detail"].get("state_key", "[]")),
+                    "rows": sizes.get("rows"),
+                    "bytes": sizes.get("bytes"),
+                }
+            )
+    ui.data(
+        {**_names(snapshot), "steps": rows},
+        lambda: table(
+            ["STEP", "KIND", "STATE", "KEY", "ROWS", "SIZE"],
+            [
+                [
+                    row["step"],
+                    row["kind"],
+                    ", ".join(row["states"]),
+                    ", ".join(row["key"]),
+                    number(row["rows"]),
+                    size(row["bytes"]),
+                ]
+                for row in rows
+            ],
+            right=["ROWS", "SIZE"],
+        ),
+    )
+
+
+def get(
+    ui: Ui,
+    target: TargetArgument,
+    step: StepArgument,
+    key: Annotated[
+        list[str], typer.Option("--key", metavar="NAME=VALUE", help="A part of the key.")
+    ],
+    state: StoreOption = "default",
+) -> None:
+    """Show the state of one key."""
+    wanted = _key(key)
+    snapshot = _snapshot(ui, target)
+    with _reader(ui, snapshot) as reader:
+        rows = [row.asDict(recursive=True) for row in reader.get(step, wanted, state).collect()]
+    if not rows:
+        raise NotFoundError(
+            f"step '{step}' keeps nothing for {', '.join(key)} at {snapshot.name}",
+            remedy="see which keys there are with headgate state scan",
+        )
+    for row in rows:
+        at = row.pop("partition")
+        found = row.pop("key")
+        text = _json(row)
+        ui.data(
+            {**_names(snapshot), "step": step, "key": found, "state": row, "partition": at},
+            functools.partial(str, text),
+        )
+
+
+def scan(
+    ui: Ui,
+    target: TargetArgument,
+    step: StepArgument,
+    where: WhereOption = None,
+    limit: LimitOption = 20,
+    state: StoreOption = "default",
+) -> None:
+    """Show rows of a step's state."""
+    snapshot = _snapshot(ui, target)
+    with _reader(ui, snapshot) as reader:
+        frame = reader.frame(step, state)
+        frame = frame.where(where) if where else frame
+        rows = [row.asDict(recursive=True) for row in frame.limit(limit).collect()]
+    ui.data(
+        {**_names(snapshot), "step": step, "rows": rows},
+        lambda: "\n".join(
+            _json({name: value for name, value in row.items() if name != "partition"})
+            for row in rows
+        ),
+    )
+    if len(rows) == limit:
+        ui.say(f"the first {limit} rows; see more with --limit")
+
+
+def diff(
+    ui: Ui,
+    target: TargetArgument,
+    step: StepArgument,
+    against: Annotated[
+        str, typer.Option("--against", metavar="SNAP", help="The other snapshot.")
+    ] = "latest",
+    limit: LimitOption = 20,
+    state: StoreOption = "default",
+) -> None:
+    """Show which keys were added, removed or changed between two snapshots."""
+    snapshot = _snapshot(ui, target)
+    other = find_snapshot(ui.home, against, snapshot.job)
+    with _reader(ui, snapshot) as reader:
+        from headgate.state import StateReader
+        from headgate.state.diff import diff_states
+
+        second = StateReader(reader.spark, other)
+        counts, rows = diff_states(
+            reader.frame(step, state), second.frame(step, state), limit=limit
+        )
+    value = {
+        "job": snapshot.job,
+        "before": snapshot.name,
+        "after": other.name,
+        "step": step,
+        "counts": counts,
+        "rows": rows,
+    }
+    ui.data(value, lambda: "\n".join(_json(row) for row in rows))
+    told = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+    ui.say(f"from {snapshot.name} to {other.name}: {told}")
+
+
+def export(
+    ui: Ui,
+    target: TargetArgument,
+    step: StepArgument,
+    to: Annotated[
+        Path, typer.Option("--to", metavar="FILE", help="A file of JSON lines that is not there.")
+    ],
+    where: WhereOption = None,
+    state: StoreOption = "default",
+) -> None:
+    """Write a step's state to a file, a JSON object a line."""
+    if to.exists():
+        raise UsageError(f"{to} is there already", remedy="name another file")
+    snapshot = _snapshot(ui, target)
+    count = 0
+    aside = to.with_name(f".{to.name}.aside")
+    with _reader(ui, snapshot) as reader, aside.open("w", encoding="utf-8") as file:
+        frame = reader.frame(step, state)
+        for row in (frame.where(where) if where else frame).toLocalIterator(True):
+            value = {k: v for k, v in row.asDict(recursive=True).items() if k != "partition"}
+            file.write(_json(value) + "\n")
+            count += 1
+            if count % 100_000 == 0:
+                ui.say(f"{count:,} rows")
+    aside.rename(to)
+    ui.say(f"{count:,} rows of {step} at {snapshot.name} in {to}")
+    ui.data({**_names(snapshot), "step": step, "file": str(to), "rows": count}, lambda: "")
+
+
+def _snapshot(ui: Ui, target: str) -> Snapshot:
+    job, _, snapshot = target.partition("@")
+    return find_snapshot(ui.home, snapshot or "latest", ui.home.find(job).name)
+
+
+@contextmanager
+def _reader(ui: Ui, snapshot: Snapshot) -> Iterator[StateReader]:
+    from headgate.runtime.session import session_for_reading
+    from headgate.state import StateReader
+
+    ui.say(f"starting Spark to read {snapshot.name}")
+    with session_for_reading(parallelism=snapshot.run.parallelism) as spark:
+        yield StateReader(spark, snapshot)
+
+
+def _key(parts: list[str]) -> dict[str, str]:
+    found = {}
+    for part in parts:
+        name, equals, value = part.partition("=")
+        if not equals or not name:
+            raise UsageError(
+                "--key is not a pair", got=repr(part), remedy="for instance --key user_id=42"
+            )
+        found[name] = value
+    return found
+
+
+def _names(snapshot: Snapshot) -> dict[str, Any]:
+    return {"job": snapshot.job, "snapshot": snapshot.name}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

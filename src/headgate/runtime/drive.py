@@ -1,0 +1,112 @@
+"""One run under way: its query from start to end, with the batches that a stop still needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from headgate.errors import HeadgateError, NotFoundError
+from headgate.runtime.operations import OperationDesk
+from headgate.runtime.records import Recorder
+from headgate.runtime.supervisor import Ended, Supervisor
+from headgate.snapshots.home import RunHome
+from headgate.snapshots.model import CheckpointRecord
+from headgate.snapshots.spark_log import latest_committed, pending_batch
+
+if TYPE_CHECKING:
+    from headgate.compile import CompiledJob
+
+
+class LeaseLostError(Exception):
+    """Somebody else drives the job now: nothing more may be written."""
+
+
+@dataclass
+class Drive:
+    """A run, the query that makes its checkpoints, and their records."""
+
+    compiled: CompiledJob
+    run: RunHome
+    recorder: Recorder
+    every: timedelta
+    bounded: bool
+    desk: OperationDesk
+    on_poll: Callable[[], None]
+    on_checkpoint: Callable[[CheckpointRecord], None]
+    supervisor: Supervisor | None = None
+    query: Any = None
+
+    def watch(self, on_started: Callable[[], None] = lambda: None) -> Ended:
+        """Start the query and stay until it has ended; a stop leaves no batch half done."""
+        try:
+            supervisor = self._start(self.bounded)
+            on_started()
+            ended = supervisor.watch()
+            wish = self.desk.wish
+            if ended.how == "stopped" and wish is not None and wish.drain:
+                return self._start(True).drain()
+            if ended.how == "stopped" and self.pending is not None:
+                # The stop met a trigger that had just begun. A stop on request leaves no batch
+                # half done, so that the next start may bring a changed graph.
+                return self._start(True).finish_one()
+            return ended
+        except (LeaseLostError, HeadgateError):
+            if self.supervisor is not None:
+                self.supervisor.stop_now()
+            raise
+        except Exception as error:  # the JVM is gone, or Spark refused to start the query
+            return Ended("failed", error)
+
+    @property
+    def last_checkpoint(self) -> int | None:
+        """The newest checkpoint that has its record."""
+        return self.recorder.last.id if self.recorder.last else None
+
+    @property
+    def pending(self) -> int | None:
+        """The batch that was begun and not committed."""
+        return pending_batch(self.run)
+
+    @property
+    def next_batch(self) -> int:
+        """The batch that is run next: the pending one again, or a new one."""
+        latest = latest_committed(self.run)
+        return self.pending if self.pending is not None else (-1 if latest is None else latest) + 1
+
+    def checkpoint_since(self, when: datetime) -> Mapping[str, Any] | None:
+        """The checkpoint that has all input that was there at a time; nothing if not yet."""
+        from headgate import kernel
+
+        triggered = self.supervisor.triggered if self.supervisor else None
+        if triggered is None or triggered < when:
+            if self.query is not None:
+                kernel.trigger_now(self.query)
+            return None
+        if self.last_checkpoint is None:
+            raise NotFoundError(
+                "the job has had no input yet, and so no checkpoint", remedy="try again later"
+            )
+        return {"run": self.run.id, "checkpoint": self.last_checkpoint}
+
+    def _start(self, bounded: bool) -> Supervisor:
+        from headgate import kernel
+
+        self.query = self.compiled.start(
+            job=self.run.job.name,
+            run=self.run.id,
+            journal=self.run.journal,
+            checkpoint=self.run.spark,
+            bounded=bounded,
+            every=self.every,
+        )
+        self.supervisor = Supervisor(
+            self.query,
+            self.recorder,
+            self.desk,
+            on_checkpoint=self.on_checkpoint,
+            on_poll=self.on_poll,
+            stop_after_batch=kernel.stop_after_batch,
+        )
+        return self.supervisor

@@ -1,0 +1,58 @@
+"""How a run ends on request: its last savepoint, its last event, its files if they are to go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headgate.errors import HeadgateError, NotFoundError
+from headgate.runtime.drive import Drive
+from headgate.runtime.stopping import StopPlan
+from headgate.snapshots.home import RunHome
+from headgate.snapshots.model import JobRecord
+from headgate.snapshots.savepoints import SavepointRecord, create_savepoint
+
+
+def last_savepoint(
+    drive: Drive, wish: StopPlan | None
+) -> tuple[SavepointRecord | None, HeadgateError | None]:
+    """The savepoint that a stop asks for, or why there is none; neither without a checkpoint."""
+    if wish is None or wish.now or not wish.savepoint:
+        return None, None
+    reason = "restart" if wish.then else "stop"
+    try:
+        return create_savepoint(drive.run, label=wish.label, reason=reason), None
+    except NotFoundError:
+        return None, None
+    except HeadgateError as error:
+        return None, error
+
+
+def not_drained(drive: Drive, wish: StopPlan | None) -> HeadgateError | None:
+    """What is said if a drain met a batch that fails."""
+    if wish is None or not wish.drain or drive.pending is None:
+        return None
+    return HeadgateError(
+        f"the job has stopped, but not at the end of its sources: batch {drive.next_batch} fails",
+        remedy=f"see headgate show {drive.run.job.name}",
+    )
+
+
+def ending_details(
+    drive: Drive, wish: StopPlan | None, saved: SavepointRecord | None
+) -> dict[str, Any]:
+    """What the event of an ending says."""
+    details: dict[str, Any] = {"checkpoint": drive.last_checkpoint}
+    if wish is not None:
+        details["reason"] = wish.reason
+        details["savepoint"] = saved.label if saved else None
+    return details
+
+
+def delete_run(run: RunHome) -> None:
+    """Delete a run's state and records; its graph and events stay, and so do savepoints."""
+    # First of all no start may resume it: sinks would take its batches for written.
+    with run.job.changing() as write:
+        old = run.job.read()
+        write(JobRecord(old.name, None, old.lease))
+    for part in ("spark", "checkpoints", "journal"):
+        run.files.delete_tree(f"{run.path}/{part}")

@@ -1,0 +1,89 @@
+"""What a start is told, how it ended, and the versions it ran with."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from headgate.errors import ExitCode, HeadgateError, UsageError
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a job is started."""
+
+    home: str | None = None
+    name: str | None = None
+    params: Mapping[str, str] = field(default_factory=dict)
+    bounded: bool = False
+    fresh: bool = False
+    restore: str | None = None
+    """The snapshot to start from; none for the job's own latest checkpoint."""
+    allow_dropped_state: bool = False
+    parallelism: int | None = None
+    allow_duplicates: bool = False
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+    code: Mapping[str, str] = field(default_factory=dict)
+    """Where the job's code is and its hash, for the run's record."""
+
+    def __post_init__(self) -> None:
+        if self.parallelism is not None and self.parallelism < 1:
+            raise UsageError(
+                "the parallelism is too small",
+                expected="1 or more",
+                got=str(self.parallelism),
+                remedy="say how many state partitions the job has, for instance --parallelism 4",
+            )
+        if self.fresh and self.restore is not None:
+            raise UsageError(
+                f"a start is either from nothing (--fresh) or from a snapshot ({self.restore})",
+                remedy="leave one of the two out",
+            )
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """How a start ended."""
+
+    job: str
+    run: str
+    how: str
+    """finished (bounded, all input read), stopped, cancelled or failed."""
+    checkpoint: int | None
+    checkpoints: int
+    seconds: float
+    savepoint: str | None = None
+    """The label of the savepoint with which it was stopped."""
+    error: HeadgateError | None = None
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What the command line exits with."""
+        return self.error.exit_code if self.error else ExitCode.DONE
+
+
+def versions() -> dict[str, str]:
+    """The versions that a run is made with."""
+    return {
+        "headgate": _version("headgate"),
+        "spark": _version("pyspark"),
+        "python": platform.python_version(),
+    }
+
+
+def default_parallelism(master: str | None) -> int:
+    """A state partition a core of a local run; on a cluster say --parallelism."""
+    if master and master.startswith("local[") and master[6:-1].isdigit():
+        return int(master[6:-1])
+    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4)
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"

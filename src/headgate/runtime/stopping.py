@@ -1,0 +1,61 @@
+"""The wish to stop a job: voiced by a signal, a call or an operation, and how it is to be done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Where a job that is restarted on request goes on."""
+
+    restore: str | None = None
+    """A snapshot, as in ``--from``; none for the savepoint with which it was stopped."""
+    parallelism: int | None = None
+
+
+@dataclass(frozen=True)
+class StopPlan:
+    """How a job is to be stopped."""
+
+    reason: str = ""
+    savepoint: bool = False
+    label: str | None = None
+    drain: bool = False
+    """First read all that is in the sources now."""
+    now: bool = False
+    """In the middle of the batch (cancel)."""
+    then: Resume | None = None
+    """Start again afterwards (restart)."""
+    operation: str | None = None
+    """The operation that asked for it."""
+
+
+class StopRequest:
+    """A wish to stop that any thread or signal may voice.
+
+    Plain attributes and no lock: a signal handler runs inside the main thread, which may hold it.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.plan = StopPlan()
+
+    def __bool__(self) -> bool:
+        return self.asked
+
+    @property
+    def reason(self) -> str:
+        """Who asked first."""
+        return self.plan.reason
+
+    @property
+    def now(self) -> bool:
+        """Whether the batch is not waited for."""
+        return self.asked and self.plan.now
+
+    def ask(self, reason: str, *, savepoint: bool = False, drain: bool = False) -> None:
+        """Ask for a stop after the running batch; the first wish is kept."""
+        if not self.asked:
+            self.plan = StopPlan(reason, savepoint=savepoint, drain=drain)
+            self.asked = True

@@ -1,0 +1,110 @@
+"""How the state of a step is laid out, and what a changed layout means for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+Layout: TypeAlias = Mapping[str, Any]
+"""One store of a step, as the kernel describes it: name, key and value types, encoder."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What becomes of a step's state under another layout."""
+
+    gains: tuple[str, ...] = ()
+    loses: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
+
+    @property
+    def same(self) -> bool:
+        """Whether the state can be used as it is."""
+        return not (self.gains or self.loses or self.conflicts)
+
+    def __add__(self, other: Difference) -> Difference:
+        return Difference(
+            self.gains + other.gains, self.loses + other.loses, self.conflicts + other.conflicts
+        )
+
+
+def compare(old: Sequence[Layout], new: Sequence[Layout]) -> Difference:
+    """Compare the stores of a step by name.
+
+    >>> text = {"type": "struct", "fields": [{"name": "a", "type": "long"}]}
+    >>> more = {"type": "struct", "fields": [*text["fields"], {"name": "b", "type": "string"}]}
+    >>> store = {"name": "default", "key": text, "encoder": "plain", "partition_by": [0]}
+    >>> compare([{**store, "value": text}], [{**store, "value": more}]).gains
+    ('column b STRING',)
+    """
+    before = {str(store["name"]): store for store in old}
+    after = {str(store["name"]): store for store in new}
+    found = Difference(
+        gains=tuple(f"store {name}" for name in after if name not in before),
+        loses=tuple(f"store {name}" for name in before if name not in after),
+    )
+    for name in before.keys() & after.keys():
+        was, is_ = before[name], after[name]
+        if _types(was["key"]) != _types(is_["key"]):
+            found += Difference(
+                conflicts=(f"key {type_name(was['key'])} is now {type_name(is_['key'])}",)
+            )
+        elif any(was.get(part) != is_.get(part) for part in ("encoder", "columns", "partition_by")):
+            found += Difference(conflicts=(f"store {name} is kept in another order",))
+        found += _values(was["value"], is_["value"], "")
+    return found
+
+
+def _values(old: Any, new: Any, path: str) -> Difference:
+    if not (_is_struct(old) and _is_struct(new)):
+        if _types(old) == _types(new):
+            return Difference()
+        text = f"{path or 'value'} {type_name(old)} is now {type_name(new)}"
+        return Difference(conflicts=(f"column {text}",))
+    before = {field["name"]: field["type"] for field in old["fields"]}
+    after = {field["name"]: field["type"] for field in new["fields"]}
+    # the one field around a table's row is ours; users know the columns in it
+    wrapped = not path and list(before) == list(after) == ["row"]
+    found = Difference()
+    for name, kind in after.items():
+        at = "" if wrapped else f"{path}.{name}".lstrip(".")
+        if name not in before:
+            found += Difference(gains=(f"column {at} {type_name(kind)}",))
+        else:
+            found += _values(before[name], kind, at)
+    for name in before:
+        if name not in after:
+            at = f"{path}.{name}".lstrip(".")
+            found += Difference(loses=(f"column {at} {type_name(before[name])}",))
+    if found.same and list(before) != list(after):
+        found += Difference(gains=("another order of its columns",))
+    return found
+
+
+def type_name(kind: Any) -> str:
+    """A type of a StructType's JSON as SQL says it.
+
+    >>> type_name({"type": "array", "elementType": "long", "containsNull": True})
+    'ARRAY<BIGINT>'
+    """
+    if isinstance(kind, str):
+        return {"long": "BIGINT", "integer": "INT", "short": "SMALLINT", "byte": "TINYINT"}.get(
+            kind, kind.upper()
+        )
+    if kind["type"] == "struct":
+        inner = ", ".join(f"{f['name']}: {type_name(f['type'])}" for f in kind["fields"])
+        return f"STRUCT<{inner}>"
+    if kind["type"] == "array":
+        return f"ARRAY<{type_name(kind['elementType'])}>"
+    if kind["type"] == "map":
+        return f"MAP<{type_name(kind['keyType'])}, {type_name(kind['valueType'])}>"
+    return str(kind["type"]).upper()
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, Mapping) and kind.get("type") == "struct"
+
+
+def _types(kind: Any) -> str:
+    return type_name(kind)

@@ -1,0 +1,218 @@
+"""The plan of a start: what becomes of a snapshot's state and positions under another graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headgate.errors import RefusedError
+from headgate.snapshots.layouts import Layout, compare
+from headgate.snapshots.snapshot import Snapshot
+
+Earliest = Callable[[str], Mapping[str, int] | None]
+"""The first offset that a source still has, by partition; nothing if it cannot tell."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One line of a plan: a step or source and what becomes of it."""
+
+    mark: str
+    """= kept, ~ changed, + new, - dropped, ! cannot be done."""
+    name: str
+    text: str
+    rows: int | None = None
+    note: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """For --json."""
+        return {
+            "mark": self.mark,
+            "name": self.name,
+            "text": self.text,
+            "rows": self.rows,
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True)
+class UpgradePlan:
+    """What a start from a snapshot would do."""
+
+    snapshot: str
+    steps: tuple[Change, ...]
+    sources: tuple[Change, ...]
+    rewrites: frozenset[str]
+    """Steps whose state is written anew: other columns, or another parallelism."""
+    losing: tuple[str, ...]
+    """Steps that lose state."""
+
+    @property
+    def impossible(self) -> list[Change]:
+        """What no flag allows."""
+        return [change for change in (*self.steps, *self.sources) if change.mark == "!"]
+
+    @property
+    def trivial(self) -> bool:
+        """Whether nothing is new, changed or dropped."""
+        return all(change.mark == "=" for change in (*self.steps, *self.sources))
+
+    def lines(self) -> list[str]:
+        """The plan for people."""
+        changes = [*self.steps, *self.sources]
+        width = max((len(change.name) for change in changes), default=0)
+        texts = [change.text for change in changes]
+        wide = max((len(text) for text in texts), default=0)
+        lines = []
+        for change in changes:
+            rows = f"{change.rows:,} rows" if change.rows is not None else ""
+            line = f"  {change.mark} {change.name:<{width}}  {change.text:<{wide}}"
+            lines.append(f"{line}  {rows:>14}  {change.note}".rstrip())
+        return lines
+
+    def refusal(self, *, allow_dropped_state: bool) -> RefusedError | None:
+        """Why a start must not be made, if so."""
+        shown = "\n" + "\n".join(self.lines())
+        if impossible := self.impossible:
+            what = "; ".join(f"{change.name}: {change.text}" for change in impossible)
+            return RefusedError(
+                f"{self.snapshot} does not fit the job: {what}{shown}",
+                remedy="keep names, keys and types as they were; give a changed step or source a "
+                "new name, or start from nothing with --fresh",
+            )
+        if self.losing and not allow_dropped_state:
+            names = ", ".join(self.losing)
+            return RefusedError(
+                f"{len(self.losing)} step(s) would lose state: {names}{shown}",
+                remedy="say --allow-dropped-state if that is meant, or keep the steps' names",
+            )
+        return None
+
+    def to_json(self) -> dict[str, Any]:
+        """For --json."""
+        return {
+            "snapshot": self.snapshot,
+            "steps": [change.to_json() for change in self.steps],
+            "sources": [change.to_json() for change in self.sources],
+            "losing": list(self.losing),
+            "possible": not self.impossible,
+        }
+
+
+def plan_upgrade(
+    snapshot: Snapshot,
+    graph: Mapping[str, Any],
+    *,
+    parallelism: int,
+    earliest: Earliest = lambda source: None,
+) -> UpgradePlan:
+    """Compare a snapshot with the graph that would go on from it, step by step and by name."""
+    old, new = _stateful(snapshot.graph), _stateful(graph)
+    rows = {step: sizes.get("rows") for step, sizes in snapshot.record.state.items()} if (
+        snapshot.record
+    ) else {}  # fmt: skip
+    rescaled = parallelism != snapshot.run.parallelism
+    steps: list[Change] = []
+    rewrites, losing = set(), []
+    for name in [*(n for n in new if n in old), *(n for n in new if n not in old)]:
+        if name not in old:
+            steps.append(Change("+", name, "new state, starts empty"))
+            continue
+        change, rewrite, loses = _kept(name, old[name], new[name], rows.get(name))
+        steps.append(change)
+        if rewrite or rescaled:
+            rewrites.add(name)
+        if loses:
+            losing.append(name)
+    for name in old:
+        if name not in new:
+            steps.append(
+                Change("-", name, "state dropped", rows.get(name), "needs --allow-dropped-state")
+            )
+            losing.append(name)
+    if rescaled:
+        text = f"{snapshot.run.parallelism} partitions of state become {parallelism}"
+        steps.append(Change("~", "parallelism", text))
+    sources = tuple(_sources(snapshot, graph, earliest))
+    return UpgradePlan(snapshot.name, tuple(steps), sources, frozenset(rewrites), tuple(losing))
+
+
+def _kept(
+    name: str, old: Mapping[str, Any], new: Mapping[str, Any], rows: int | None
+) -> tuple[Change, bool, bool]:
+    """The line of a step that both graphs have, whether it is rewritten, whether it loses."""
+    before, after = layouts_of(old), layouts_of(new)
+    if not before or not after:  # written by a version that did not keep layouts
+        if old["state_schema"] == new["state_schema"]:
+            return Change("=", name, "state unchanged", rows), False, False
+        return Change("!", name, "its state has other columns or types", rows), False, False
+    found = compare(before, after)
+    if found.conflicts:
+        return Change("!", name, f"state does not fit: {'; '.join(found.conflicts)}"), False, False
+    if found.same:
+        return Change("=", name, "state unchanged", rows), False, False
+    parts = []
+    if found.gains:
+        parts.append(f"gains {', '.join(found.gains)} (null for old rows)")
+    if found.loses:
+        parts.append(f"loses {', '.join(found.loses)}")
+    note = "needs --allow-dropped-state" if found.loses else ""
+    return Change("~", name, f"state {'; '.join(parts)}", rows, note), True, bool(found.loses)
+
+
+def layouts_of(step: Mapping[str, Any]) -> Sequence[Layout]:
+    """The stores of a step of a graph.json."""
+    stores: Sequence[Layout] = step.get("stores") or ()
+    return stores
+
+
+def _stateful(graph: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {str(step["id"]): step for step in graph["steps"] if step["stateful"]}
+
+
+def _sources(snapshot: Snapshot, graph: Mapping[str, Any], earliest: Earliest) -> Iterator[Change]:
+    before, after = _addresses(snapshot.graph), _addresses(graph)
+    for name, address in after.items():
+        if name not in before:
+            yield Change("+", name, f"new source, read from its start ({address})")
+        elif before[name] != address:
+            yield Change(
+                "!", name, f"now reads {address} instead of {before[name]}, where the snapshot's "
+                "offsets mean nothing",
+            )  # fmt: skip
+        else:
+            yield _position(snapshot, name, earliest)
+    for name in before:
+        if name not in after:
+            yield Change("-", name, "source is not read any more")
+
+
+def _position(snapshot: Snapshot, name: str, earliest: Earliest) -> Change:
+    offsets = snapshot.record.sources.get(name) if snapshot.record else None
+    if offsets is None:
+        return Change("=", name, "goes on where the snapshot was")
+    ends = sorted(offsets.end.items(), key=lambda item: (len(item[0]), item[0]))
+    at = ", ".join(f"partition {part} offset {n:,}" for part, n in ends) or "its start"
+    gone = {
+        part: first
+        for part, first in (earliest(name) or {}).items()
+        if first > offsets.end.get(part, 0)
+    }
+    if gone:
+        part, first = min(gone.items())
+        return Change(
+            "!", name, f"resumes at {at}, but the topic begins at offset {first:,} of partition "
+            f"{part}: records between are gone",
+        )  # fmt: skip
+    return Change("=", name, f"resumes at {at}")
+
+
+def _addresses(graph: Mapping[str, Any]) -> dict[str, str]:
+    """The user's sources and tables, and where they read."""
+    sources = set(graph["sources"])
+    return {
+        str(step["id"]): str(step["detail"].get("address", ""))
+        for step in graph["steps"]
+        if step["id"] in sources
+    }

@@ -1,0 +1,64 @@
+"""assert_crash_safe: the same rows and state whatever point of a commit the job dies at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+from headgate.jobdef import JobDef
+from headgate.testing.job_driver import CrashPoint, JobDriver, Record
+
+_BATCHES = 3
+
+
+def assert_crash_safe(
+    job: JobDef, script: Sequence[tuple[str, Record]], *, params: Mapping[str, str] | None = None
+) -> None:
+    """Run a script of (source, record) without a crash, then with one at each point of a commit.
+
+    The script is cut into a few batches, and the job dies in every one of them. Rows of every
+    sink, the state of every step and all counters must be as they were without a crash.
+    """
+    parts = _parts(script)
+    wanted = _outcome(job, parts, params, crash=None)
+    for point in get_args(CrashPoint):
+        found = _outcome(job, parts, params, crash=point)
+        for what, value in wanted.items():
+            assert found[what] == value, (
+                f"a crash at {point} changes {what}:\n  {found[what]}\ninstead of\n  {value}"
+            )
+
+
+def _parts(script: Sequence[tuple[str, Record]]) -> list[Sequence[tuple[str, Record]]]:
+    size = max(1, -(-len(script) // _BATCHES))
+    return [script[at : at + size] for at in range(0, len(script), size)]
+
+
+def _outcome(
+    job: JobDef,
+    parts: Sequence[Sequence[tuple[str, Record]]],
+    params: Mapping[str, str] | None,
+    *,
+    crash: CrashPoint | None,
+) -> dict[str, Any]:
+    with JobDriver(job, params=params) as driver:
+        for part in parts:
+            for source, record in part:
+                driver.send(source, record)
+            if crash is not None:
+                driver.crash(at=crash).restore()
+            driver.run()
+        steps = driver.built.graph.steps
+        found: dict[str, Any] = {}
+        for step in steps:
+            if step.kind == "sink":
+                found[f"the rows of {step.id}"] = _sorted(driver.rows(step.id))
+            if step.stateful:
+                found[f"the state of {step.id}"] = _sorted(driver.state(step.id).all())
+            found[f"the counters of {step.id}"] = driver.metrics(step.id)
+        return found
+
+
+def _sorted(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    return sorted(json.dumps(row, default=str, sort_keys=True) for row in rows)
