@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup kernel demo test lint format bench bench-lookup lock clean
+.PHONY: help setup kernel demo test lint format soak bench bench-lookup bench-savepoint lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -76,7 +76,13 @@ format: $(INSTALLED) ## let ruff rewrite the Python files
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: bench-lookup ## all benchmarks
+soak: setup ## the store job killed with -9 fifty times, then compared with a truth (about 20 minutes)
+	@$(BIN)/python -m tests.reliability.soak
+
+bench: bench-lookup bench-savepoint ## all benchmarks
+
+bench-savepoint: setup ## savepoints of a running job with 1,000,000 keys
+	@$(BIN)/python -m bench.savepoint
 
 bench-lookup: setup $(BENCH) ## two lookups over 4,000,000 orders: Headgate, Spark in Python, Java Flink
 	@$(BIN)/python -m bench.lookup

@@ -1,0 +1,87 @@
+"""Drivers killed with -9 in the middle of what they do beside batches: savepoints, retention."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headgate.snapshots.home import Home
+from headgate.snapshots.operations import Operations
+from headgate.snapshots.savepoints import create_savepoint, savepoints
+from tests.reliability.processes import Driver
+from tests.reliability.store_data import Producer
+from tests.reliability.test_driver_kills import STORE, assert_truth, checkpoints, finish
+
+ORDERS = 40_000
+
+
+def hasty(folder: Path) -> Path:
+    """The store job with many checkpoints, of which few are kept."""
+    text = STORE.read_text()
+    text = text.replace('every="5 seconds", retain=10', 'every="300 ms", retain=2')
+    assert "300 ms" in text
+    path = folder / "hasty.py"
+    path.write_text(text)
+    return path
+
+
+def until(happens: Callable[[], bool], driver: Driver, seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < end and driver.process.poll() is None, driver.text()[-3000:]
+
+
+@pytest.mark.slow
+def test_a_driver_killed_while_it_makes_a_savepoint(spark: SparkSession, tmp_path: Path) -> None:
+    data, home = tmp_path / "data", tmp_path / "home"
+    producer = Producer(data, orders=ORDERS, chunks=12, seed=11, taken=lambda: checkpoints(home))
+    producer.start()
+    app = hasty(tmp_path)
+    job = Home(str(home)).job("store")
+    kills = hits = 0
+    while hits == 0 and kills < 6:
+        driver = Driver(app, data, home)
+        before = checkpoints(home)
+        until(lambda before=before: checkpoints(home) > before, driver)  # type: ignore[misc]
+        lease = job.read().lease
+        assert lease is not None
+        folder = home / "jobs" / "store" / "savepoints" / f"half{kills}"
+        Operations(job).request("savepoint", {"label": folder.name}, driver=lease.owner.token)
+        until(lambda folder=folder: os.path.exists(folder), driver)  # type: ignore[misc]
+        driver.kill()
+        kills += 1
+        hits += not (folder / "manifest.json").exists()
+    assert hits, "no kill came before a savepoint was whole"
+    print(f"{kills} kills, {hits} of them while a savepoint was made")
+    assert f"half{kills - 1}" not in [record.label for record in savepoints(job)]
+    current = job.current()
+    assert current is not None
+    create_savepoint(current, label=f"half{kills - 1}")  # the name is free again
+    producer.finish()
+    finish(app, data, home)
+    assert_truth(spark, data, home, ORDERS)
+
+
+@pytest.mark.slow
+def test_a_driver_killed_while_retention_deletes(spark: SparkSession, tmp_path: Path) -> None:
+    data, home = tmp_path / "data", tmp_path / "home"
+    producer = Producer(data, orders=ORDERS, chunks=24, seed=12, taken=lambda: checkpoints(home))
+    producer.start()
+    app = hasty(tmp_path)
+    offsets = home / "jobs" / "store" / "runs" / "r1" / "spark" / "offsets"
+    for kill in range(2):
+        driver = Driver(app, data, home)
+        before = checkpoints(home)
+        until(lambda before=before: checkpoints(home) > before, driver)  # type: ignore[misc]
+        oldest = min(int(name) for name in os.listdir(offsets) if name.isdigit())
+        until(lambda oldest=oldest: not os.path.exists(offsets / str(oldest)), driver)  # type: ignore[misc]
+        driver.kill()
+        print(f"kill {kill + 1}: ck:{oldest} had just been deleted")
+    producer.finish()
+    finish(app, data, home)
+    assert_truth(spark, data, home, ORDERS)
