@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 from bench.data import TABLES, topic_records
-from bench.jars import fetch
 from bench.java import java, javac
 from bench.process import progress_printer, run_measured
 from bench.result import Result, result
+from headgate.brokers.jars import fetch
 
 _HERE = Path(__file__).resolve().parent
 LOCK = _HERE / "flink.lock"

@@ -25,14 +25,6 @@ def javac() -> str | None:
     return _program("javac")
 
 
-def pyspark_jars() -> Path:
-    """The folder of jars that ships in pyspark."""
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise RuntimeError("pyspark is not installed: `pip install pyspark`")
-    return Path(spec.origin).parent / "jars"
-
-
 def _program(name: str) -> str | None:
     home = os.environ.get("JAVA_HOME")
     if home and (Path(home) / "bin" / name).exists():

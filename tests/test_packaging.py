@@ -86,6 +86,8 @@ def test_the_wheel_carries_the_kernel_the_types_and_the_entry_points(tmp_path: P
     assert (kernel.spark, kernel.scala) == (find_spark_jars().spark, find_spark_jars().scala)
     assert "headgate/py.typed" in names
     assert "headgate/resources/log4j2.properties" in names
+    assert "headgate/resources/kafka-log4j2.properties" in names
+    assert [name for name in names if name.startswith("headgate/brokers/locks/kafka-")]
     assert "headgate = headgate.cli.main:main" in text
     assert "headgate = headgate.testing.plugin" in text
     assert not [name for name in names if not name.startswith(("headgate/", "headgate-"))]

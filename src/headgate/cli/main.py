@@ -13,6 +13,7 @@ from typing import Any
 import typer
 
 from headgate.cli import common
+from headgate.cli.brokers import register as register_brokers
 from headgate.cli.checkpoints import register as register_checkpoints
 from headgate.cli.control import register as register_control
 from headgate.cli.doctor import register as register_doctor
@@ -43,6 +44,7 @@ register_checkpoints(app)
 register_savepoints(app)
 register_state(app)
 register_topics(app)
+register_brokers(app)
 register_doctor(app)
 
 

@@ -1,4 +1,4 @@
-"""The pytest plugin: a session for tests, and drivers that close themselves."""
+"""The pytest plugin: a session for tests, drivers that close themselves, and a Kafka broker."""
 
 from __future__ import annotations
 
@@ -36,3 +36,12 @@ def job_driver(headgate_spark: SparkSession) -> Iterator[Callable[..., JobDriver
             return stack.enter_context(JobDriver(job, **options))
 
         yield make
+
+
+@pytest.fixture(scope="session")
+def kafka_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address, `host:port`, of a real Kafka broker that runs until the tests have ended."""
+    from headgate.brokers import KafkaBroker
+
+    with KafkaBroker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker.servers
