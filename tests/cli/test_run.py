@@ -206,7 +206,7 @@ def test_a_running_job_is_stopped_killed_resumed_and_changed_without_losing_a_ro
     folder.write(APP.replace('"users_lookup"', '"people_lookup"'))
     code, said = folder.run("--bounded")
     assert code == 5
-    assert "1 step(s) would lose state: users_lookup" in said
+    assert "state would be lost: users_lookup" in said
     assert "+ people_lookup" in said
 
     # Another parallelism is a new run with the same state.

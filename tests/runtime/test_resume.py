@@ -131,7 +131,7 @@ def test_state_that_would_be_lost_is_refused_with_the_plan(job: JobHome) -> None
     with pytest.raises(RefusedError) as refused:
         choose(job, renamed)
     assert refused.value.exit_code == ExitCode.REFUSED
-    assert "1 step(s) would lose state: users_lookup" in str(refused.value)
+    assert "state would be lost: users_lookup" in str(refused.value)
     assert "+ people_lookup  new state, starts empty" in str(refused.value)
     assert "--allow-dropped-state" in str(refused.value)
     assert len(job.runs()) == 1

@@ -214,7 +214,8 @@ def test_a_retained_checkpoint_with_a_missing_state_file_is_refused(job_driver: 
         t.run()
     assert "--from r1/ck:1" in str(refused.value)
     lost.write_bytes(whole[: len(whole) // 2] + b"?" + whole[len(whole) // 2 + 1 :])
-    with pytest.raises(RefusedError, match=lost.name):
-        t.restore("ck:2").run()
+    for start in (t, t.restore("ck:2")):  # a plain resume, too
+        with pytest.raises(RefusedError, match=lost.name):
+            start.run()
     t.restore("ck:1").run()
     truth.assert_state(t)

@@ -114,7 +114,7 @@ def test_a_lookup_is_removed_only_when_its_loss_is_allowed(job_driver: Make) -> 
         t.restore("sp:before", job=job_of("users")).run()
     assert refused.value.exit_code == ExitCode.REFUSED
     told = str(refused.value)
-    assert "1 step(s) would lose state: items_lookup" in told
+    assert "state would be lost: items_lookup" in told
     assert "= users_lookup  state unchanged" in told
     assert "- items_lookup  state dropped" in told
     assert f"{len(ROWS['items'])} rows" in told
@@ -125,8 +125,31 @@ def test_a_lookup_is_removed_only_when_its_loss_is_allowed(job_driver: Make) -> 
 def test_a_renamed_step_is_refused_with_the_plan(job_driver: Make) -> None:
     t = started(job_driver, "users", "items")
     renamed = job_of("users", "items", names={"items": "goods_lookup"})
-    with pytest.raises(RefusedError, match=r"(?s)lose state: items_lookup.*\+ goods_lookup"):
+    with pytest.raises(RefusedError, match=r"(?s)\+ goods_lookup.*be lost: items_lookup"):
         t.restore("sp:before", job=renamed).run()
+
+
+def test_the_plan_counts_rows_that_wait_and_says_when_a_table_is_not_read_again(
+    job_driver: Make,
+) -> None:
+    @hg.job("shop")
+    def patient(job: hg.Job) -> None:
+        orders = job.source("orders", hg.topic("log:orders", schema=ORDER))
+        users = job.table("users", hg.topic("log:users", schema=SCHEMAS["users"]), key="id")
+        found = orders.lookup("users_wait", users, on="user_id", missing=hg.Wait("1 hour"))
+        found.sink("out", hg.topic("log:out"))
+
+    t = job_driver(patient)
+    t.send("users", *ROWS["users"]).send("orders", *orders(0)).run()
+    found = len(out(t))
+    assert 0 < found < 60
+    assert len(t.state("users_wait", "waiting").all()) == 60 - found
+    with pytest.raises(RefusedError) as refused:
+        t.restore(job=job_of("users")).run()
+    told = str(refused.value)
+    assert f"state dropped, {60 - found} rows that wait in it" in told
+    assert f"{len(ROWS['users']) + 60 - found} rows" in told
+    assert "table users is not read again" in told
 
 
 def test_a_source_can_be_added_and_removed(job_driver: Make) -> None:

@@ -13,6 +13,7 @@ from headgate.cli.tables import DASH, local_time, number, size, table
 from headgate.durations import format_duration
 from headgate.errors import ExitCode, RefusedError
 from headgate.runtime.lease import is_live
+from headgate.snapshots.hold import held
 from headgate.snapshots.home import JobHome, RunHome
 from headgate.snapshots.model import CheckpointRecord
 from headgate.snapshots.prune import delete_checkpoint
@@ -206,8 +207,8 @@ def _read_all(ui: Ui, snapshot: Snapshot) -> list[Any]:
     from headgate.runtime.session import session_for_reading
 
     ui.say("starting Spark to read the state's files")
-    with session_for_reading() as spark:
-        return list(verify_data(spark, snapshot))
+    with held(snapshot) as kept, session_for_reading() as spark:
+        return list(verify_data(spark, kept))
 
 
 def delete(ui: Ui, job: JobArgument, id: IdArgument) -> None:

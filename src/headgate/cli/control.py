@@ -212,10 +212,12 @@ def _wait(
         ui.say(f"\noperation {record.id} goes on; wait for it with: headgate op wait {record.id}")
         raise
     if record.state != "done":
-        raise HeadgateError(
+        failed = HeadgateError(
             f"operation {record.id} ({record.kind} of job '{record.job}') "
             f"{'was cancelled' if record.state == 'cancelled' else 'failed'}: {record.message}"
         )
+        failed.exit_code = ExitCode((record.result or {}).get("exit_code", ExitCode.FAILED))
+        raise failed
     return record
 
 

@@ -12,7 +12,7 @@ from headgate.cli.tables import DASH, local_time, number, size, table
 from headgate.durations import format_duration
 from headgate.runtime.status import STATES, JobStatus, StepStatus, job_status, step_statuses
 from headgate.snapshots.home import JobHome
-from headgate.snapshots.model import EventRecord, now, to_iso
+from headgate.snapshots.model import EventRecord, Owner, now, to_iso
 
 
 def register(app: typer.Typer) -> None:
@@ -199,7 +199,7 @@ def _job_json(status: JobStatus) -> dict[str, Any]:
         "since": to_iso(status.since),
         "run": status.run.to_json() if status.run else None,
         "started": status.started.to_json() if status.started else None,
-        "owner": status.lease.owner.to_json() if status.lease else None,
+        "owner": _owner_json(status.lease.owner) if status.lease else None,
         "records_in_per_second": status.records_in_per_second,
         "records_out_per_second": status.records_out_per_second,
         "watermark_lag_seconds": status.watermark_lag.total_seconds()
@@ -209,6 +209,11 @@ def _job_json(status: JobStatus) -> dict[str, Any]:
         "restarts": status.restarts,
         "last_error": status.failure.to_json() if status.failure else None,
     }
+
+
+def _owner_json(owner: Owner) -> dict[str, Any]:
+    """Who drives the job, without the token that proves it."""
+    return {name: value for name, value in owner.to_json().items() if name != "token"}
 
 
 def _step_json(step: StepStatus) -> dict[str, Any]:

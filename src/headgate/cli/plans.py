@@ -45,7 +45,7 @@ def plan(
     refusal = found.refusal(allow_dropped_state=False)
     ui.data({"job": loaded.job.name, **found.to_json()}, lambda: "\n".join(found.lines()))
     if refusal is not None:
-        ui.say(f"Refused: {refusal.message.splitlines()[0]}")
+        ui.say(f"Refused: {refusal.message.splitlines()[-1]}: {refusal.remedy}")
         raise typer.Exit(ExitCode.REFUSED)
     if found.trivial:
         ui.say(f"nothing changes: the job goes on from {snapshot.name} as it is")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -10,7 +11,7 @@ from headgate.cli.checkpoints import verify_snapshot
 from headgate.cli.common import HELP, Ui, command
 from headgate.cli.control import JobArgument, TimeoutOption, WaitOption, request_and_wait
 from headgate.cli.tables import local_time, number, size, table
-from headgate.errors import NotFoundError, UsageError
+from headgate.errors import NotFoundError, RefusedError, UsageError
 from headgate.runtime.lease import is_live
 from headgate.runtime.records import Recorder
 from headgate.snapshots.home import JobHome
@@ -183,8 +184,10 @@ def delete(
     """Delete a savepoint."""
     home = ui.home.find(job)
     label = snapshot.removeprefix("sp:")
-    if not yes and not typer.confirm(f"delete savepoint sp:{label} of {home.name}?", err=True):
-        raise typer.Abort
+    if not yes:
+        if not sys.stdin.isatty():
+            raise RefusedError(f"savepoint sp:{label} would be deleted", remedy="say --yes")
+        typer.confirm(f"delete savepoint sp:{label} of {home.name}?", abort=True, err=True)
     delete_savepoint(home, label)
     ui.say(f"deleted sp:{label}")
     ui.data({"job": home.name, "label": label, "deleted": True}, lambda: "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +13,13 @@ import typer
 from headgate.cli.common import HELP, Ui, command
 from headgate.cli.tables import number, size, table
 from headgate.errors import NotFoundError, UsageError
+from headgate.snapshots.hold import held
 from headgate.snapshots.snapshot import Snapshot, find_snapshot
 
 if TYPE_CHECKING:
-    from headgate.state import StateReader
+    from pyspark.sql import DataFrame
+
+    from headgate.state import StateReader, StateShape
 
 TargetArgument = Annotated[
     str, typer.Argument(metavar="JOB[@SNAP]", help="The job, at its newest checkpoint or at SNAP.")
@@ -98,6 +100,8 @@ def get(
     """Show the state of one key."""
     wanted = _key(key)
     snapshot = _snapshot(ui, target)
+    shape = _shape(snapshot, step, state)
+    shape.check_key(step, wanted)
     with _reader(ui, snapshot) as reader:
         rows = [row.asDict(recursive=True) for row in reader.get(step, wanted, state).collect()]
     if not rows:
@@ -105,14 +109,14 @@ def get(
             f"step '{step}' keeps nothing for {', '.join(key)} at {snapshot.name}",
             remedy="see which keys there are with headgate state scan",
         )
-    for row in rows:
-        at = row.pop("partition")
-        found = row.pop("key")
-        text = _json(row)
-        ui.data(
-            {**_names(snapshot), "step": step, "key": found, "state": row, "partition": at},
-            functools.partial(str, text),
-        )
+    at, found = rows[0]["partition"], rows[0]["key"]
+    states = [{k: v for k, v in row.items() if k not in ("key", "partition")} for row in rows]
+    # a table has one row a key; others, such as waiting rows, have many
+    value = {"state": states[0]} if state == "default" else {"states": states}
+    ui.data(
+        {**_names(snapshot), "step": step, "key": found, **value, "partition": at},
+        lambda: "\n".join(_json(one) for one in states),
+    )
 
 
 def scan(
@@ -125,9 +129,9 @@ def scan(
 ) -> None:
     """Show rows of a step's state."""
     snapshot = _snapshot(ui, target)
+    _shape(snapshot, step, state)
     with _reader(ui, snapshot) as reader:
-        frame = reader.frame(step, state)
-        frame = frame.where(where) if where else frame
+        frame = _filtered(reader.frame(step, state), where)
         rows = [row.asDict(recursive=True) for row in frame.limit(limit).collect()]
     ui.data(
         {**_names(snapshot), "step": step, "rows": rows},
@@ -153,11 +157,13 @@ def diff(
     """Show which keys were added, removed or changed between two snapshots."""
     snapshot = _snapshot(ui, target)
     other = find_snapshot(ui.home, against, snapshot.job)
-    with _reader(ui, snapshot) as reader:
+    for one in (snapshot, other):
+        _shape(one, step, state)
+    with held(other) as kept, _reader(ui, snapshot) as reader:
         from headgate.state import StateReader
         from headgate.state.diff import diff_states
 
-        second = StateReader(reader.spark, other)
+        second = StateReader(reader.spark, kept)
         counts, rows = diff_states(
             reader.frame(step, state), second.frame(step, state), limit=limit
         )
@@ -188,11 +194,11 @@ def export(
     if to.exists():
         raise UsageError(f"{to} is there already", remedy="name another file")
     snapshot = _snapshot(ui, target)
+    _shape(snapshot, step, state)
     count = 0
     aside = to.with_name(f".{to.name}.aside")
     with _reader(ui, snapshot) as reader, aside.open("w", encoding="utf-8") as file:
-        frame = reader.frame(step, state)
-        for row in (frame.where(where) if where else frame).toLocalIterator(True):
+        for row in _filtered(reader.frame(step, state), where).toLocalIterator(True):
             value = {k: v for k, v in row.asDict(recursive=True).items() if k != "partition"}
             file.write(_json(value) + "\n")
             count += 1
@@ -214,8 +220,34 @@ def _reader(ui: Ui, snapshot: Snapshot) -> Iterator[StateReader]:
     from headgate.state import StateReader
 
     ui.say(f"starting Spark to read {snapshot.name}")
-    with session_for_reading(parallelism=snapshot.run.parallelism) as spark:
-        yield StateReader(spark, snapshot)
+    # the job may be running, and retention at work
+    with held(snapshot) as kept, session_for_reading(parallelism=1) as spark:
+        yield StateReader(spark, kept)
+
+
+def _shape(snapshot: Snapshot, step: str, state: str) -> StateShape:
+    """What the graph knows is said before Spark is started."""
+    from headgate.state.shape import StateShape
+
+    shape = StateShape(snapshot)
+    shape.store(step, state)
+    return shape
+
+
+def _filtered(frame: DataFrame, where: str | None) -> DataFrame:
+    from pyspark.errors import PySparkException
+
+    if where is None:
+        return frame
+    try:
+        return frame.where(where)
+    except PySparkException as error:
+        first = str(error).strip().splitlines()[0].split(" SQLSTATE")[0].rstrip(".")
+        raise UsageError(
+            f"--where is not a condition on this state: {first}",
+            expected=frame.schema.simpleString(),
+            remedy='write SQL over these columns, for instance "key.id > 5"',
+        ) from error
 
 
 def _key(parts: list[str]) -> dict[str, str]:

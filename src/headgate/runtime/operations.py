@@ -125,7 +125,7 @@ class OperationDesk:
             else:
                 self._fail(record.id, f"this driver knows no operation '{record.kind}'")
         except (HeadgateError, OSError) as error:  # what was asked for fails, not the job
-            self._fail(record.id, str(error))
+            self._fail(record.id, str(error), getattr(error, "exit_code", None))
 
     def _plan(self, record: OperationRecord) -> StopPlan:
         args, reason = record.args, f"headgate {record.kind} ({record.id})"
@@ -175,5 +175,7 @@ class OperationDesk:
                 self._operations.end(record.id, "done", result=made)
                 self._waiting.remove(record)
 
-    def _fail(self, id: str, message: str) -> None:
-        self._operations.end(id, "failed", message=message)
+    def _fail(self, id: str, message: str, code: int | None = None) -> None:
+        # whoever asked ends with the code that the mistake has elsewhere
+        result = None if code is None else {"exit_code": int(code)}
+        self._operations.end(id, "failed", message=message, result=result)

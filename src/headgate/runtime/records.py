@@ -170,6 +170,9 @@ def _state(totals: Counts, sizes: Mapping[str, int]) -> dict[str, dict[str, int]
         if "state_inserted" in metrics or "state_removed" in metrics or step in sizes:
             rows = metrics.get("state_inserted", 0) - metrics.get("state_removed", 0)
             state[step] = {"rows": rows, "bytes": sizes.get(step, 0)}
+        if "waiting_added" in metrics:
+            waiting = metrics["waiting_added"] - metrics.get("waiting_removed", 0)
+            state.setdefault(step, {"rows": 0, "bytes": 0})["waiting"] = waiting
     for step, size in sizes.items():
         state.setdefault(step, {"rows": 0, "bytes": size})
     return state

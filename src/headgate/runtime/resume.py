@@ -105,9 +105,11 @@ def choose_run(job: JobHome, start: Start, wish: Wish, means: Means) -> Chosen:
     batch = latest_committed(current)
     if same and record.parallelism == start.parallelism:
         if batch is not None:
-            _check(job, snapshot_of(current, batch), lambda snapshot: None)
+            _check(job, snapshot_of(current, batch), means.verify)
         return Chosen(current, "resumed", _resumed(current))
     if batch is None:
+        if not wish.allow_duplicates:
+            _refuse_pending(current, means)
         run = _make(job, start, parent=None)
         job.set_current(run.id)
         return Chosen(

@@ -12,10 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headgate.durations import format_duration
-from headgate.errors import HeadgateError, JobFailedError, NotFoundError, RefusedError
+from headgate.errors import HeadgateError, JobFailedError, NotFoundError
 from headgate.failures import Reason, explain
 from headgate.runtime.drive import Drive, LeaseLostError
 from headgate.runtime.ending import delete_run, ending_details, last_savepoint, not_drained
+from headgate.runtime.fencing import Fences
 from headgate.runtime.lease import Lease
 from headgate.runtime.live import Display, SilentDisplay
 from headgate.runtime.means import restore_means
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RunOptions", "RunOutcome", "run"]
 
-_LOCK_SECONDS = 60.0
 _WAIT_SECONDS = 0.1
 # Spark tells of triggers without input once in this time: `checkpoint create` waits for one.
 _IDLE_NEWS_MS = 1000
@@ -120,7 +120,6 @@ class _Start:
         self.on_event = on_event
         self.home = Home(options.home).job(options.name or job.name)
         self.restarts = Restarts(job.restart)
-        self.fenced: set[str] = set()
         self.written = 0
         self.began = time.monotonic()
 
@@ -182,7 +181,7 @@ class _Start:
         self.built = self.job.build(self.options.params, spark=self.spark)
         for warning in self.built.graph.warnings:
             self.display.say(f"warning: {warning}")
-        with self._alone(self.spark):
+        with Fences(self.home, self.spark, self.lease.owner.token) as self.fences:
             drive = self._begin(self.options, parallelism)
             if self.desk:
                 return self._end(drive, Ended("stopped"))
@@ -215,39 +214,6 @@ class _Start:
                 return self._end(drive, ended)
             drive, attempt = self._elsewhere(drive, wish, wish.then), 0
 
-    @contextmanager
-    def _alone(self, spark: SparkSession) -> Iterator[None]:
-        """Let the commit end that the JVM of another driver may be in: it will make no other."""
-        from headgate import kernel
-
-        path = self.home.lock_file
-        if path is not None and not kernel.await_sections(spark, str(path), _LOCK_SECONDS):
-            raise RefusedError(
-                f"Spark of an earlier start of job '{self.home.name}' is still in the middle of "
-                f"a commit after {_LOCK_SECONDS:.0f} s and holds {path}",
-                remedy="end that Java process, then start again",
-            )
-        try:
-            yield
-        finally:
-            for folder in self.fenced:
-                with suppress(Exception):  # a JVM that is gone has no fences
-                    kernel.unfence(spark, folder)
-
-    def _fence(self, run: RunHome) -> None:
-        """Let the run's queries commit only while the lease is ours."""
-        from headgate import kernel
-
-        path = self.home.lock_file
-        kernel.fence(
-            self.spark,
-            spark_folder=run.spark,
-            lock_file=None if path is None else str(path),
-            job_file=self.home.files.location(f"{self.home.path}/job.json"),
-            token=self.lease.owner.token,
-        )
-        self.fenced.add(run.spark)
-
     def _parallelism(self, options: RunOptions) -> int:
         return choose_parallelism(
             self.home,
@@ -272,8 +238,11 @@ class _Start:
         self.spark.conf.set("spark.sql.shuffle.partitions", str(parallelism))
         compiled = compile_job(self.built, self.spark, parallelism=parallelism)
         chosen = self._choose(compiled, options, parallelism)
-        self._fence(chosen.run)
+        self.fences.around(chosen.run)
         self.display.say(f"job {self.home.name}: {chosen.text}")
+        if chosen.plan is not None and not chosen.plan.trivial:
+            for line in chosen.plan.lines():
+                self.display.say(line)
         recorder = Recorder(chosen.run, compiled.graph.sources)
         recorder.recover()
         self.drive = Drive(

@@ -103,14 +103,20 @@ def step_statuses(
         if not step["named"] and not totals:
             continue
         state = checkpoint.state.get(name) if checkpoint else None
-        sides = [output for output in step["outputs"] if output != "out"]
+        side = {
+            output: int(totals.get(f"records_out_{output}", 0))
+            for output in step["outputs"]
+            if output != "out"
+        }
+        if state and "waiting" in state:
+            side["waiting"] = state["waiting"]
         result.append(
             StepStatus(
                 name=name,
                 kind=kind,
                 records_in=_count(totals, "records_in", has=bool(step["inputs"])),
                 records_out=_count(totals, "records_out", has=True),
-                side={side: int(totals.get(f"records_out_{side}", 0)) for side in sides},
+                side=side,
                 state_rows=state["rows"] if state else (0 if step["stateful"] else None),
                 state_bytes=state["bytes"] if state else (0 if step["stateful"] else None),
             )

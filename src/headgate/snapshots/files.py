@@ -69,8 +69,8 @@ class Files(Protocol):
     def link(self, source: str, target: str) -> None:
         """Make target the same file as source: a hard link where there is one, else a copy."""
 
-    def receive(self, source: Files, path: str, target: str) -> None:
-        """Copy a file of another store to this one; a hard link if both are on one local disk."""
+    def receive(self, source: Files, path: str, target: str, *, link: bool = True) -> None:
+        """Copy a file of another store to this one; may be a link if both are on one disk."""
 
     def locked(self, path: str, *, timeout: float = 10.0) -> AbstractContextManager[bool]:
         """Hold a lock between processes; gives False where the store has no locks."""
@@ -219,10 +219,10 @@ class LocalFiles:
         """A hard link, or a copy where there are none."""
         self._link(self._at(source), target)
 
-    def receive(self, source: Files, path: str, target: str) -> None:
+    def receive(self, source: Files, path: str, target: str, *, link: bool = True) -> None:
         """A hard link from a folder on the same disk, else a copy."""
         local = source.local(path)
-        if local is not None:
+        if local is not None and link:
             self._link(local, target)
             return
         new = self._at(target)

@@ -133,7 +133,7 @@ class RemoteFiles:
             self._fs.makedirs(self._at(target).rpartition("/")[0], exist_ok=True)
             self._fs.cp_file(self._at(source), self._at(target))
 
-    def receive(self, source: Files, path: str, target: str) -> None:
+    def receive(self, source: Files, path: str, target: str, *, link: bool = True) -> None:
         """A copy through this process."""
         with self._clear("write", target), source.open(path) as data:
             self._fs.makedirs(self._at(target).rpartition("/")[0], exist_ok=True)

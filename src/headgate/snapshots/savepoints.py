@@ -19,7 +19,7 @@ from headgate.snapshots.manifest import (
     read_manifest,
     write_manifest,
 )
-from headgate.snapshots.model import VERSION, now
+from headgate.snapshots.model import VERSION, now, to_iso
 from headgate.snapshots.snapshot import Snapshot, restorable
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -47,7 +47,7 @@ class SavepointRecord:
             "job": self.job,
             "run": self.run,
             "checkpoint": self.checkpoint,
-            "created_at": self.created_at.isoformat(),
+            "created_at": to_iso(self.created_at),
             "files": self.files,
             "bytes": self.bytes,
             "path": self.path,
@@ -106,7 +106,10 @@ def savepoints(job: JobHome) -> list[SavepointRecord]:
 
 
 def copy_savepoint(snapshot: Snapshot, target: str, *, job: str | None = None) -> SavepointRecord:
-    """Copy a savepoint to another folder or URL, hard links where it is the same disk."""
+    """Copy a savepoint to another folder or URL: a backup that shares nothing with it.
+
+    Into another job of the home (``job``) its files are linked where they can be.
+    """
     if snapshot.manifest is None:
         raise UsageError(
             f"{snapshot.name} is not a savepoint",
@@ -119,7 +122,8 @@ def copy_savepoint(snapshot: Snapshot, target: str, *, job: str | None = None) -
         raise RefusedError(f"{files.url} is not empty", remedy="name a folder that is not there")
     root = snapshot.folder.removesuffix("spark").rstrip("/")
     for path in snapshot.manifest.files:
-        files.receive(snapshot.files, f"{root}/{path}" if root else path, path)
+        old = f"{root}/{path}" if root else path
+        files.receive(snapshot.files, old, path, link=job is not None)
     manifest = snapshot.manifest
     if job is not None:
         manifest = Manifest(**{**vars(manifest), "job": job})
@@ -129,8 +133,8 @@ def copy_savepoint(snapshot: Snapshot, target: str, *, job: str | None = None) -
 
 def delete_savepoint(job: JobHome, label: str) -> None:
     """Delete a savepoint; the manifest first, so that half of one never counts."""
-    folder = f"{job.path}/savepoints/{check_label(label)}"
-    if not job.files.exists(folder):
+    folder = f"{job.path}/savepoints/{label}"
+    if "/" in label or not job.files.exists(folder):
         raise NotFoundError(
             f"job '{job.name}' has no savepoint '{label}'",
             remedy=f"see headgate savepoint list {job.name}",

@@ -73,18 +73,18 @@ class UpgradePlan:
 
     def refusal(self, *, allow_dropped_state: bool) -> RefusedError | None:
         """Why a start must not be made, if so."""
-        shown = "\n" + "\n".join(self.lines())
+        shown = "\n".join([f"{self.snapshot} cannot be used as it is:", *self.lines(), ""])
         if impossible := self.impossible:
             what = "; ".join(f"{change.name}: {change.text}" for change in impossible)
             return RefusedError(
-                f"{self.snapshot} does not fit the job: {what}{shown}",
+                f"{shown}the snapshot does not fit the job: {what}",
                 remedy="keep names, keys and types as they were; give a changed step or source a "
                 "new name, or start from nothing with --fresh",
             )
         if self.losing and not allow_dropped_state:
             names = ", ".join(self.losing)
             return RefusedError(
-                f"{len(self.losing)} step(s) would lose state: {names}{shown}",
+                f"{shown}state would be lost: {names}",
                 remedy="say --allow-dropped-state if that is meant, or keep the steps' names",
             )
         return None
@@ -109,15 +109,13 @@ def plan_upgrade(
 ) -> UpgradePlan:
     """Compare a snapshot with the graph that would go on from it, step by step and by name."""
     old, new = _stateful(snapshot.graph), _stateful(graph)
-    rows = {step: sizes.get("rows") for step, sizes in snapshot.record.state.items()} if (
-        snapshot.record
-    ) else {}  # fmt: skip
+    rows = _rows(snapshot)
     rescaled = parallelism != snapshot.run.parallelism
     steps: list[Change] = []
     rewrites, losing = set(), []
     for name in [*(n for n in new if n in old), *(n for n in new if n not in old)]:
         if name not in old:
-            steps.append(Change("+", name, "new state, starts empty"))
+            steps.append(_new(new[name], snapshot.graph))
             continue
         change, rewrite, loses = _kept(name, old[name], new[name], rows.get(name))
         steps.append(change)
@@ -127,15 +125,35 @@ def plan_upgrade(
             losing.append(name)
     for name in old:
         if name not in new:
-            steps.append(
-                Change("-", name, "state dropped", rows.get(name), "needs --allow-dropped-state")
-            )
+            waiting = _waiting(snapshot, name)
+            text = f"state dropped{f', {waiting:,} rows that wait in it' if waiting else ''}"
+            steps.append(Change("-", name, text, rows.get(name), "needs --allow-dropped-state"))
             losing.append(name)
     if rescaled:
         text = f"{snapshot.run.parallelism} partitions of state become {parallelism}"
         steps.append(Change("~", "parallelism", text))
     sources = tuple(_sources(snapshot, graph, earliest))
     return UpgradePlan(snapshot.name, tuple(steps), sources, frozenset(rewrites), tuple(losing))
+
+
+def _rows(snapshot: Snapshot) -> dict[str, int | None]:
+    states = snapshot.record.state if snapshot.record else {}
+    return {step: sizes.get("rows", 0) + sizes.get("waiting", 0) for step, sizes in states.items()}
+
+
+def _waiting(snapshot: Snapshot, step: str) -> int:
+    states = snapshot.record.state if snapshot.record else {}
+    return states.get(step, {}).get("waiting", 0)
+
+
+def _new(step: Mapping[str, Any], before: Mapping[str, Any]) -> Change:
+    """The line of a step that the snapshot does not have."""
+    name, table = str(step["id"]), step["detail"].get("table")
+    if table in before["sources"]:
+        # the offsets of a source belong to all its readers
+        note = f"table {table} is not read again: to fill it, give the table a new name"
+        return Change("+", name, "new state, starts empty", note=note)
+    return Change("+", name, "new state, starts empty")
 
 
 def _kept(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
@@ -14,9 +13,7 @@ from headgate import kernel
 from headgate.errors import NotFoundError, UsageError
 from headgate.snapshots.layouts import Layout
 from headgate.snapshots.snapshot import Snapshot
-
-ROWS = "default"
-"""The store that holds the rows of a lookup's table."""
+from headgate.state.shape import ROWS, StateShape
 
 
 class StateReader:
@@ -26,62 +23,47 @@ class StateReader:
         self.spark = spark
         self._snapshot = snapshot
         self._closure = snapshot.closure()
-        self._steps = {
-            str(step["id"]): step for step in snapshot.graph["steps"] if step["stateful"]
-        }
+        self.shape = StateShape(snapshot)
         _ = spark.streams.active  # state stores want a coordinator, which a fresh session lacks
-
-    @property
-    def steps(self) -> list[str]:
-        """The steps that keep state."""
-        return list(self._steps)
-
-    def stores(self, step: str) -> list[str]:
-        """The names of a step's stores."""
-        return [str(layout["name"]) for layout in self._layouts(step)]
-
-    def key_names(self, step: str) -> list[str]:
-        """What the parts of a step's key are called."""
-        names: list[str] = json.loads(self._step(step)["detail"].get("state_key", "[]"))
-        return names
 
     def frame(self, step: str, store: str = ROWS) -> DataFrame:
         """Every row of a store: key, its value under the name of the state, and the partition."""
-        layout, number = self._layout(step, store)
+        layout, number = self.shape.store(step, store)
         rows = kernel.state_rows(self.spark, **self._where(step, layout, number))
         return self._named(rows, step, layout)
 
     def get(self, step: str, key: Mapping[str, Any], store: str = ROWS) -> DataFrame:
         """The rows of one key; only the partition of that key is read."""
-        names = self.key_names(step)
-        if set(key) != set(names):
-            raise UsageError(
-                f"the state of '{step}' has another key",
-                expected=", ".join(names),
-                got=", ".join(key) or "none",
-                remedy="name each part of the key, for instance "
-                + " ".join(f"--key {name}=..." for name in names),
-            )
-        layout, number = self._layout(step, store)
+        self.shape.check_key(step, key)
+        names = self.shape.key_names(step)
+        layout, number = self.shape.store(step, store)
         fields = StructType.fromJson(dict(layout["key"])).fields
         parts = [fields[at] for at in layout["partition_by"]]
         wanted = self.spark.range(1).select(
             *(
-                _literal(name, key[name], part.dataType).alias(part.name)
+                _literal(key[name], part.dataType).alias(part.name)
                 for name, part in zip(names, parts, strict=True)
             )
         )
+        for part, value in zip(parts, wanted.first() or (), strict=True):
+            if value is None:
+                name = names[parts.index(part)]
+                raise UsageError(
+                    f"{key[name]!r} is not a value of the key {name}",
+                    expected=part.dataType.simpleString().upper(),
+                    remedy=f"give one, for instance --key {name}=...",
+                )
         rows = kernel.state_get(self.spark, key=wanted, **self._where(step, layout, number))
         return self._named(rows, step, layout)
 
     def view(self, step: str, store: str = ROWS) -> StateView:
         """Every row of a store as plain Python values."""
         rows = [entry(row) for row in self.frame(step, store).collect()]
-        return StateView(step, tuple(self.key_names(step)), rows)
+        return StateView(step, tuple(self.shape.key_names(step)), rows)
 
     def _named(self, rows: DataFrame, step: str, layout: Layout) -> DataFrame:
         """Name the key's parts as the user does, and the value as the state."""
-        names = self.key_names(step)
+        names = self.shape.key_names(step)
         fields = StructType.fromJson(dict(layout["key"])).names
         parts = [
             F.col(f"key.`{fields[at]}`").alias(name)
@@ -100,7 +82,7 @@ class StateReader:
         return rows.select(F.struct(*parts).alias("key"), value, "partition")
 
     def _where(self, step: str, layout: Layout, number: int) -> dict[str, Any]:
-        operator = int(self._step(step)["operator_id"])
+        operator = int(self.shape.step(step)["operator_id"])
         ids = self._closure.commit.state_ids.get(operator, ())
         return {
             "folder": self._snapshot.location,
@@ -109,35 +91,6 @@ class StateReader:
             "version": self._closure.version,
             "ids": [partition[number] for partition in ids],
         }
-
-    def _layout(self, step: str, store: str) -> tuple[Layout, int]:
-        for number, layout in enumerate(self._layouts(step)):
-            if layout["name"] == store:
-                return layout, number
-        raise NotFoundError(
-            f"step '{step}' has no state '{store}'",
-            expected=", ".join(self.stores(step)),
-            remedy="name one of them",
-        )
-
-    def _layouts(self, step: str) -> Sequence[Layout]:
-        found: Sequence[Layout] = self._step(step).get("stores") or ()
-        if not found:
-            raise NotFoundError(
-                f"{self._snapshot.name} does not say how the state of '{step}' is laid out",
-                remedy="it was written by an older Headgate; start the job once with this one",
-            )
-        return found
-
-    def _step(self, step: str) -> Mapping[str, Any]:
-        if step not in self._steps:
-            raise NotFoundError(
-                f"job '{self._snapshot.job}' has no step '{step}' with state",
-                expected=", ".join(self._steps) or "no step of it has",
-                remedy="name one of them",
-            )
-        found: Mapping[str, Any] = self._steps[step]
-        return found
 
 
 class StateView:
@@ -173,12 +126,8 @@ def entry(row: Row) -> dict[str, Any]:
     return {name: _plain(value) for name, value in row.asDict().items() if name != "partition"}
 
 
-def _literal(name: str, value: Any, kind: DataType) -> Any:
-    text = value if isinstance(value, str) else F.lit(value)
-    found = F.lit(text).try_cast(kind) if isinstance(text, str) else text.cast(kind)
-    if isinstance(value, str) and value == "":
-        raise UsageError(f"the key {name} is empty", remedy=f"say --key {name}=VALUE")
-    return found
+def _literal(value: Any, kind: DataType) -> Column:
+    return F.lit(value).try_cast(kind) if isinstance(value, str) else F.lit(value).cast(kind)
 
 
 def _plain(value: Any) -> Any:

@@ -28,8 +28,7 @@ from headgate.snapshots.home import Home, RunHome
 from headgate.snapshots.savepoints import create_savepoint
 from headgate.snapshots.snapshot import snapshot_of
 from headgate.snapshots.spark_log import latest_committed
-from headgate.state import StateReader, StateView
-from headgate.state.reader import ROWS
+from headgate.state import ROWS, StateReader, StateView
 from headgate.testing.rows import typed
 from headgate.testing.stand_in import StandInJob
 

@@ -1,0 +1,72 @@
+"""What state a snapshot has, from its graph alone: steps, the names of keys, layouts of stores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from headgate.errors import NotFoundError, UsageError
+from headgate.snapshots.layouts import Layout
+from headgate.snapshots.snapshot import Snapshot
+
+ROWS = "default"
+"""The store that holds the rows of a lookup's table."""
+
+
+class StateShape:
+    """Knows which state there is; reads none of it."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._steps: dict[str, Mapping[str, Any]] = {
+            str(step["id"]): step for step in snapshot.graph["steps"] if step["stateful"]
+        }
+
+    def step(self, step: str) -> Mapping[str, Any]:
+        """A step that keeps state, as the graph has it."""
+        if step not in self._steps:
+            raise NotFoundError(
+                f"job '{self._snapshot.job}' has no step '{step}' with state",
+                expected=", ".join(self._steps) or "no step of it has",
+                remedy="name one of them",
+            )
+        return self._steps[step]
+
+    def key_names(self, step: str) -> list[str]:
+        """What the parts of a step's key are called."""
+        names: list[str] = json.loads(self.step(step)["detail"].get("state_key", "[]"))
+        return names
+
+    def check_key(self, step: str, names: Iterable[str]) -> None:
+        """Refuse a key whose parts are not those of the step."""
+        wanted, got = self.key_names(step), list(names)
+        if set(got) != set(wanted):
+            raise UsageError(
+                f"the state of '{step}' has another key",
+                expected=", ".join(wanted),
+                got=", ".join(got) or "none",
+                remedy="name each part of the key, for instance "
+                + " ".join(f"--key {name}=..." for name in wanted),
+            )
+
+    def stores(self, step: str) -> Sequence[Layout]:
+        """The layouts of a step's stores."""
+        found: Sequence[Layout] = self.step(step).get("stores") or ()
+        if not found:
+            raise NotFoundError(
+                f"{self._snapshot.name} does not say how the state of '{step}' is laid out",
+                remedy="it was written by an older Headgate; start the job once with this one",
+            )
+        return found
+
+    def store(self, step: str, name: str) -> tuple[Layout, int]:
+        """The layout of one store of a step, and its number."""
+        for number, layout in enumerate(self.stores(step)):
+            if layout["name"] == name:
+                return layout, number
+        raise NotFoundError(
+            f"step '{step}' has no state '{name}'",
+            expected=", ".join(str(layout["name"]) for layout in self.stores(step)),
+            remedy="name one of them",
+        )
