@@ -65,4 +65,6 @@ def _everything(data: Path, home: Path) -> dict[str, bytes]:
                for p in home.glob(f"jobs/*/runs/*/{kind}/*")]  # fmt: skip
     outputs = [p for p in data.rglob("*.jsonl") if p.parent.parent.name not in ("orders", "users",
                "items") and "_staging" not in p.parts]  # fmt: skip
-    return {str(p): p.read_bytes() for p in [*spark, *records, *outputs] if p.is_file()}
+    # a hidden file is one that was begun and never finished: it counts as nothing
+    counted = [p for p in [*spark, *records, *outputs] if not p.name.startswith(".")]
+    return {str(p): p.read_bytes() for p in counted if p.is_file()}
