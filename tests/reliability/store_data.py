@@ -47,12 +47,19 @@ class Producer(threading.Thread):
         for chunk in self._chunks:
             while self._round >= self._taken() + self._ahead and not self._hurry.wait(0.2):
                 pass
-            self._round += 1
-            changed = self._random.sample(range(0, USERS * 7, 7), 60)
-            self._write("users", [self._user(k) for k in changed[:45]])
-            self._write("users", [Record(None, str(k)) for k in changed[45:]])
-            self._write("items", [self._item(k) for k in self._random.sample(range(0, 900, 3), 5)])
-            self._write("orders", [self._order(n) for n in chunk])
+            self._send(chunk)
+
+    def chunk(self) -> None:
+        """Write the next chunk in the caller's thread, instead of a run."""
+        self._send(self._chunks.pop(0))
+
+    def _send(self, chunk: list[int]) -> None:
+        self._round += 1
+        changed = self._random.sample(range(0, USERS * 7, 7), 60)
+        self._write("users", [self._user(k) for k in changed[:45]])
+        self._write("users", [Record(None, str(k)) for k in changed[45:]])
+        self._write("items", [self._item(k) for k in self._random.sample(range(0, 900, 3), 5)])
+        self._write("orders", [self._order(n) for n in chunk])
 
     def finish(self) -> None:
         """Write the rest at once, and wait until it is written."""
