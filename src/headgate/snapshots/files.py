@@ -116,7 +116,12 @@ def read_json(files: Files, path: str) -> dict[str, Any] | None:
 
 def write_json(files: Files, path: str, data: Mapping[str, Any]) -> None:
     """Write a JSON object as a whole file."""
-    files.write_text(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+    files.write_text(path, json_text(data))
+
+
+def json_text(data: Mapping[str, Any]) -> str:
+    """A JSON object as the home's files have it."""
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
 class LocalFiles:

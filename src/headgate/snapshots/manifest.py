@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from headgate.snapshots.closure import DamagedError
-from headgate.snapshots.files import Files, read_json, write_json
+from headgate.snapshots.files import Files, json_text, write_json
 from headgate.snapshots.model import VERSION, check_version, from_iso, now, to_iso
 
 MANIFEST = "manifest.json"
@@ -64,12 +65,12 @@ class Manifest:
         files = {
             path: {"size": entry.size, "sha256": entry.sha256} for path, entry in self.files.items()
         }
-        return {"version": VERSION, **self.summary(), "files": files}
+        data = {"version": VERSION, **self.summary(), "files": files}
+        return {**data, "checksum": _checksum(data)}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Manifest:
         """From what its file holds."""
-        check_version(data, MANIFEST)
         return Manifest(
             kind=str(data["kind"]),
             label=str(data["label"]),
@@ -87,13 +88,23 @@ class Manifest:
 
 def read_manifest(files: Files, folder: str) -> Manifest | None:
     """The manifest of a folder, or nothing if it has none."""
-    data = read_json(files, _join(folder, MANIFEST))
-    if data is None:
+    path = _join(folder, MANIFEST)
+    try:
+        text = files.read_text(path)
+    except UnicodeDecodeError:
+        raise DamagedError(MANIFEST, "is damaged: it is not text") from None
+    if text is None:
         return None
     try:
-        return Manifest.from_json(data)
+        data = json.loads(text)
+        check_version(data, MANIFEST)
+        manifest = Manifest.from_json(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DamagedError(MANIFEST, f"is damaged: {error!r}") from None
+    # every other file is vouched for by the manifest, and it only by itself
+    if json_text(manifest.to_json()) != text:
+        raise DamagedError(MANIFEST, "is damaged: it is not as it was written")
+    return manifest
 
 
 def write_manifest(files: Files, folder: str, manifest: Manifest) -> None:
@@ -127,6 +138,10 @@ def problems(files: Files, folder: str, manifest: Manifest) -> Iterator[DamagedE
 
     with ThreadPoolExecutor(_THREADS) as pool:
         yield from filter(None, pool.map(check, manifest.files))
+
+
+def _checksum(data: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json_text(data).encode("utf-8")).hexdigest()
 
 
 def _entry(files: Files, path: str) -> FileEntry:

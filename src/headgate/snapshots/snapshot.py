@@ -154,7 +154,12 @@ def _in_job(job: JobHome, text: str) -> Snapshot:
     if text.startswith("sp:"):
         label = text.removeprefix("sp:")
         folder = f"{job.path}/savepoints/{label}"
-        if "/" in label or read_manifest(job.files, folder) is None:
+        if "/" not in label and label and job.files.exists(folder):
+            if read_manifest(job.files, folder) is None:
+                raise DamagedError(
+                    "manifest.json", f"of {text} is missing: it was deleted, or never finished"
+                )
+        else:
             known = [f"sp:{name}" for name in job.files.list(f"{job.path}/savepoints")]
             raise NotFoundError(
                 f"job '{job.name}' has no savepoint '{label}'",
