@@ -1,7 +1,8 @@
-"""A million users, thirty checkpoints: any of them restored, with other partitions, is exact."""
+"""The store with a million users, thirty checkpoints: any of them restored, rescaled, is exact."""
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Callable
 from typing import Any
@@ -10,85 +11,121 @@ import numpy as np
 import pytest
 
 import headgate as hg
+from headgate.cli.app import load_app
 from headgate.connectors.log_files import Record
 from headgate.snapshots.home import Home
 from headgate.snapshots.snapshot import find_snapshot
 from headgate.state import StateReader
 from headgate.testing import JobDriver
+from tests.reliability.test_driver_kills import STORE
 
 Make = Callable[..., JobDriver]
 USERS, STEP, CHECKPOINTS = 1_000_000, 7, 30
+Order = tuple[int, int, int]
+"""A line item, its user and its item."""
 
 
-@hg.job("large", checkpoints=hg.Checkpoints(retain=CHECKPOINTS))
-def large(job: hg.Job) -> None:
-    orders = job.source("orders", hg.topic("log:orders", schema="id BIGINT, user_id BIGINT"))
-    users = job.table("users", hg.topic("log:users", schema="id BIGINT, level BIGINT"), key="id")
-    found = orders.lookup("users_lookup", users, on="user_id", take=["level"], missing="side")
-    found.sink("out", hg.topic("log:out"))
-    found.missing.sink("missing", hg.topic("log:missing"))
+class Truth:
+    """The tables as they must be: a user's version, -1 for no user; an item's price."""
+
+    def __init__(self, t: JobDriver) -> None:
+        self._t = t
+        self.users = np.full(USERS, -1, dtype=np.int64)
+        self.items: dict[int, float] = {}
+
+    def copy(self) -> Truth:
+        other = Truth(self._t)
+        other.users, other.items = self.users.copy(), dict(self.items)
+        return other
+
+    def write_users(self, places: Any, version: int) -> None:
+        self.users[places] = version
+        self._t.topic("users").append(
+            [Record(f'{{"id":{at * STEP},"createdAt":{version}}}', str(at * STEP)) for at in places]
+        )
+
+    def delete_users(self, places: Any) -> None:
+        self.users[places] = -1
+        self._t.topic("users").append([Record(None, str(at * STEP)) for at in places])
+
+    def write_items(self, prices: dict[int, float]) -> None:
+        self.items |= prices
+        self._t.send("items", *({"id": id, "price": price} for id, price in prices.items()))
+
+    def rows(self, orders: list[Order]) -> list[tuple[int, int | None, float | None]]:
+        """Line item, version of its user, price of its item; an unknown user has no item."""
+        found = []
+        for line, user, item in orders:
+            version = int(self.users[user // STEP]) if user % STEP == 0 else -1
+            known = None if version < 0 else version
+            found.append((line, known, None if known is None else self.items.get(item)))
+        return found
+
+    def assert_state(self, snapshot: str) -> None:
+        """Compare every row of both tables' state."""
+        reader = StateReader(self._t.spark, find_snapshot(Home(self._t.home), snapshot, "store"))
+        frame = reader.frame("users_lookup").selectExpr("key.id", "row.id AS same", "row.createdAt")
+        rows = frame.toArrow()
+        ids = rows["id"].to_numpy()
+        assert (ids == rows["same"].to_numpy()).all() and not (ids % STEP).any()
+        assert len(np.unique(ids)) == len(ids)
+        users = np.full(USERS, -1, dtype=np.int64)
+        users[ids // STEP] = rows["createdAt"].to_numpy()
+        assert (users == self.users).all()
+        items = {row["key"]["id"]: row["row"]["price"] for row in reader.view("items_lookup").all()}
+        assert items == self.items
 
 
-def send_users(t: JobDriver, ids: Any, level: int) -> None:
-    topic = t.topic("users")
-    topic.append([Record(f'{{"id":{id},"level":{level}}}', str(id)) for id in ids])
-
-
-def assert_state(t: JobDriver, snapshot: str, levels: np.ndarray[Any, Any]) -> None:
-    """Compare every row of the state with the truth; -1 stands for no row."""
-    reader = StateReader(t.spark, find_snapshot(Home(t.home), snapshot, "large"))
-    rows = reader.frame("users_lookup").selectExpr("key.id AS id", "row.level AS level").toArrow()
-    found = np.full(USERS, -1, dtype=np.int64)
-    ids = rows["id"].to_numpy()
-    assert len(np.unique(ids)) == len(ids) and not (ids % STEP).any()
-    found[ids // STEP] = rows["level"].to_numpy()
-    assert (found == levels).all()
+def written(t: JobDriver) -> list[tuple[int, int | None, float | None]]:
+    """The rows of the three outputs since the last call, by line item."""
+    rows = [
+        (r["lineItemId"], r["user"]["createdAt"], r["item"]["price"]) for r in t.rows("enriched")
+    ]
+    rows += [(r["lineItemId"], None, None) for r in t.rows("missing_users")]
+    rows += [(r["lineItemId"], r["user"]["createdAt"], None) for r in t.rows("missing_items")]
+    return sorted(rows)
 
 
 @pytest.mark.slow
 def test_five_of_thirty_checkpoints_of_a_million_users(job_driver: Make) -> None:
     pick = random.Random(17)
-    t = job_driver(large)
-    levels = np.zeros(USERS, dtype=np.int64)
-    send_users(t, range(0, USERS * STEP, STEP), 0)
-    states: list[np.ndarray[Any, Any]] = []
-    number = 0
+    store = load_app(f"{STORE}:store").job
+    t = job_driver(dataclasses.replace(store, checkpoints=hg.Checkpoints(retain=CHECKPOINTS)))
+    truth = Truth(t)
+    truth.write_users(range(USERS), 0)
+    truth.write_items({id: id / 4 for id in range(0, 60, 3)})
+    states: list[Truth] = []
+    lines = 0
+
+    def send(count: int) -> list[Order]:
+        nonlocal lines
+        orders = []
+        for _ in range(count):
+            place = pick.randrange(USERS) * STEP
+            orders.append((lines, place + (lines % 5 == 0), pick.randrange(0, 66, 3)))
+            lines += 1
+        t.send("orders", *({"lineItemId": n, "invoiceId": n, "userId": user, "itemId": item}
+                           for n, user, item in orders))  # fmt: skip
+        return orders
+
     for checkpoint in range(CHECKPOINTS):
         changed = pick.sample(range(USERS), 500)
-        send_users(t, [at * STEP for at in changed[:450]], checkpoint)
-        levels[changed[:450]] = checkpoint
-        t.topic("users").append([Record(None, str(at * STEP)) for at in changed[450:]])
-        levels[changed[450:]] = -1
-        orders = [(number + n, pick.randrange(USERS * STEP // 3)) for n in range(200)]
-        number += len(orders)
-        # most orders are for keys that are there: the keys are sparse
-        orders = [(id, user - user % STEP if id % 5 else user) for id, user in orders]
-        t.send("orders", *({"id": id, "user_id": user} for id, user in orders)).run()
-        assert rows_of(t) == expected(orders, levels)
-        states.append(levels.copy())
+        truth.write_users(changed[:450], checkpoint)
+        truth.delete_users(changed[450:])
+        truth.write_items({id: pick.random() for id in pick.sample(range(0, 60, 3), 2)})
+        orders = send(200)
+        t.run()
+        assert written(t) == truth.rows(orders)
+        states.append(truth.copy())
     for at, parallelism in zip(pick.sample(range(CHECKPOINTS), 5), (2, 3, 1, 3, 2), strict=True):
         t.restore(f"r1/ck:{at}", parallelism=parallelism)
-        orders = [(number + n, pick.randrange(USERS) * STEP) for n in range(100)]
-        number += len(orders)
-        t.send("orders", *({"id": id, "user_id": user} for id, user in orders)).run()
+        orders = send(100)
+        t.run()
         run = t.checkpoint().split("/")[0]
-        assert_state(t, f"{run}/ck:{at}", states[at])
-        assert_state(t, "latest", levels)
+        states[at].assert_state(f"{run}/ck:{at}")
+        truth.assert_state("latest")
         # what came after the checkpoint comes out again, in one batch, with the tables as they are
-        again = rows_of(t)
-        assert again[-100:] == expected(orders, levels)
-        assert [row["id"] for row in again] == list(range(200 * (at + 1), number))
+        again = written(t)
+        assert again[-100:] == truth.rows(orders)
+        assert [row[0] for row in again] == list(range(200 * (at + 1), lines))
         print(f"restored ck:{at} with {parallelism} partitions")
-
-
-def rows_of(t: JobDriver) -> list[dict[str, Any]]:
-    rows = t.rows("out") + [{**row, "level": None} for row in t.rows("missing")]
-    return sorted(rows, key=lambda row: row["id"])
-
-
-def expected(orders: list[tuple[int, int]], levels: np.ndarray[Any, Any]) -> list[dict[str, Any]]:
-    def level(user: int) -> int | None:
-        found = int(levels[user // STEP]) if user % STEP == 0 else -1
-        return None if found < 0 else found
-
-    return [{"id": id, "user_id": user, "level": level(user)} for id, user in orders]
