@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "kernel" / "src"
 PACKAGE = ROOT / "src" / "headgate"
 JAR = PACKAGE / "jars" / "headgate-kernel.jar"
+CONNECTOR = PACKAGE / "brokers" / "locks" / "kafka-connector-4.2.0.lock"
 
 OPTIONS = ("-deprecation", "-feature", "-unchecked", "-encoding", "UTF-8")
 _STACK = "-Xss8m"  # the compiler recurses deeply in pattern matches over Catalyst trees
@@ -36,18 +37,23 @@ class BuildError(Exception):
 
 
 @contextlib.contextmanager
-def _headgate_modules() -> Iterator[tuple[Any, Any]]:
-    """headgate.java and headgate.spark_jars, without running headgate/__init__.py.
+def _headgate_modules() -> Iterator[tuple[Any, Any, Any]]:
+    """headgate.java, .spark_jars and .brokers.jars, without running headgate/__init__.py.
 
     A build environment has pyspark and nothing else of what the package imports.
     """
-    names = ("headgate", "headgate.errors", "headgate.java", "headgate.spark_jars")
+    names = (
+        "headgate", "headgate.errors", "headgate.java", "headgate.spark_jars",
+        "headgate.brokers", "headgate.brokers.jars",
+    )  # fmt: skip
     before = {name: sys.modules.pop(name) for name in names if name in sys.modules}
-    bare = types.ModuleType("headgate")
-    bare.__path__ = [str(PACKAGE)]
-    sys.modules["headgate"] = bare
+    for package in (names[0], names[4]):
+        bare = types.ModuleType(package)
+        bare.__path__ = [str(PACKAGE / package.removeprefix("headgate").removeprefix("."))]
+        sys.modules[package] = bare
     try:
-        yield importlib.import_module(names[2]), importlib.import_module(names[3])
+        java, spark_jars, jars = (importlib.import_module(names[i]) for i in (2, 3, 5))
+        yield java, spark_jars, jars
     finally:
         for name in names:
             sys.modules.pop(name, None)
@@ -56,7 +62,7 @@ def _headgate_modules() -> Iterator[tuple[Any, Any]]:
 
 def find_java() -> tuple[Path, str]:
     """The Java program and a sentence about it; BuildError if there is none."""
-    with _headgate_modules() as (java, _):
+    with _headgate_modules() as (java, _, _):
         try:
             found = java.find_java()
         except Exception as error:
@@ -69,7 +75,7 @@ def ensure_kernel(*, force: bool = False) -> Path:
     sources = sorted(SOURCES.rglob("*.scala"))
     if not sources:
         raise BuildError(f"there are no Scala sources in {SOURCES}")
-    with _headgate_modules() as (_, spark_jars):
+    with _headgate_modules() as (_, spark_jars, _):
         try:
             # The jar is built for the pyspark it ships with, whatever SPARK_HOME says.
             spark = spark_jars.find_spark_jars(honour_spark_home=False)
@@ -95,16 +101,25 @@ def ensure_kernel(*, force: bool = False) -> Path:
     with tempfile.TemporaryDirectory(prefix="headgate-kernel-") as scratch:
         classes = Path(scratch) / "classes"
         classes.mkdir()
-        _compile(java, spark.folder, sources, classes)
+        _compile(java, spark.folder, connector_jars(), sources, classes)
         _pack(classes, entries)
     _say(f"kernel: {_shown(JAR)} built in {time.monotonic() - began:.0f} s")
     return JAR
 
 
+def connector_jars() -> list[Path]:
+    """The jars of Spark's Kafka connector, which the kernel's Kafka sink is compiled against."""
+    with _headgate_modules() as (_, _, jars):
+        try:
+            return list(jars.fetch(CONNECTOR))
+        except Exception as error:
+            raise BuildError(str(error)) from error
+
+
 def _stamp(sources: list[Path], spark: Any) -> str:
     """A short hash of all that decides what is in the jar."""
     digest = hashlib.sha256(repr((spark.spark, spark.scala, OPTIONS)).encode())
-    for path in [*sources, *_resources(), Path(__file__)]:
+    for path in [*sources, *_resources(), CONNECTOR, Path(__file__)]:
         digest.update(f"\0{path.relative_to(ROOT).as_posix()}\0".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:32]  # a manifest's line has 72 bytes
@@ -115,11 +130,14 @@ def _resources() -> list[Path]:
     return sorted(p for p in SOURCES.rglob("*") if p.is_file() and p.suffix != ".scala")
 
 
-def _compile(java: Path, jars: Path, sources: list[Path], classes: Path) -> None:
+def _compile(
+    java: Path, jars: Path, connector: list[Path], sources: list[Path], classes: Path
+) -> None:
     arguments = classes.parent / "arguments"
     quoted = (f'"{path}"' for path in sources)
     arguments.write_text("\n".join([*OPTIONS, "-d", f'"{classes}"', *quoted]), encoding="utf-8")
-    command = [str(java), _STACK, "-cp", f"{jars}{os.sep}*", "scala.tools.nsc.Main"]
+    path = os.pathsep.join([f"{jars}{os.sep}*", *map(str, connector)])
+    command = [str(java), _STACK, "-cp", path, "scala.tools.nsc.Main"]
     ran = subprocess.run(
         [*command, "-usejavacp", f"@{arguments}"],
         stdout=sys.stderr.fileno() if _has_descriptor(sys.stderr) else None,
