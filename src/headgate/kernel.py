@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
-from headgate.errors import HeadgateError, RefusedError
+from headgate.errors import GraphError, HeadgateError, RefusedError
 from headgate.failures import explain
 
 EXTENSIONS = "org.apache.spark.sql.headgate.HeadgateExtensions"
@@ -87,14 +87,33 @@ def decode(
     malformed: str,
     table: bool = False,
     key_columns: Sequence[str] = (),
+    format: str = "json",
+    metadata: Sequence[tuple[str, str]] = (),
+    avro_schema: str | None = None,
+    avro_framing: str = "none",
 ) -> DataFrame:
-    """Raw records as rows of the schema, with `__hg_position`, `__hg_deleted` and `__hg_bad`."""
+    """Raw records as rows of the schema, with `__hg_position`, `__hg_deleted` and `__hg_bad`.
+
+    `schema` has the value's columns, then those of `metadata`: pairs of a column's name and the
+    record's part in it (key, topic, partition, offset, timestamp or headers).
+    """
     spark = raw.sparkSession
+    spec = {
+        "schema": schema.jsonValue(), "topic": topic, "step": step, "malformed": malformed,
+        "table": table, "key_columns": list(key_columns), "format": format,
+        "metadata": [list(pair) for pair in metadata], "avro_schema": avro_schema,
+        "avro_framing": avro_framing,
+    }  # fmt: skip
     api = _jvm(spark).org.apache.spark.sql.headgate.decode.DecodeApi
-    java = api.apply(
-        _java(raw), schema.json(), topic, step, malformed, table, _list(spark, key_columns)
-    )
-    return _frame(java, spark)
+    try:
+        return _frame(api.apply(_java(raw), json.dumps(spec)), spark)
+    except IllegalArgumentException as error:
+        _, mark, why = str(error).partition("HEADGATE_AVRO_SCHEMA ")
+        if not mark:
+            raise
+        raise GraphError(
+            why, step=step, remedy="correct the Avro schema or the source's columns"
+        ) from error
 
 
 def lookup(

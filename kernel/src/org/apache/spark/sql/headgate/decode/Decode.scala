@@ -1,14 +1,11 @@
 /** Owns the decode step as a logical plan node, and the door to it from Python. */
 package org.apache.spark.sql.headgate.decode
 
-import scala.jdk.CollectionConverters._
-
 import org.apache.spark.sql.{DataFrame => ApiDataFrame}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes
 import org.apache.spark.sql.classic.{DataFrame, Dataset}
-import org.apache.spark.sql.types.{DataType, StructType}
 
 /** Raw records in, the schema's columns and the hidden ones out (see [[DecodeSpec]]).
   *
@@ -27,21 +24,15 @@ object DecodeApi {
 
   /** The decoded records of a DataFrame with the raw columns.
     *
-    * @param schemaJson the records' schema as Spark's JSON of a struct type
+    * @param specJson what [[DecodeSpec.parse]] reads; what cannot work is refused here
     */
-  def apply(
-      df: ApiDataFrame,
-      schemaJson: String,
-      topic: String,
-      step: String,
-      malformed: String,
-      table: Boolean,
-      keyColumns: java.util.List[String]): ApiDataFrame = {
+  def apply(df: ApiDataFrame, specJson: String): ApiDataFrame = {
     val raw = df.asInstanceOf[DataFrame]
-    val schema = DataType.fromJson(schemaJson).asInstanceOf[StructType].asNullable
-    val spec =
-      DecodeSpec(schema, topic, step, malformed, table, keyColumns.asScala.toSeq)
-    val plan = raw.queryExecution.analyzed
-    Dataset.ofRows(raw.sparkSession, Decode(spec, toAttributes(spec.outputSchema), plan))
+    raw.sparkSession.withActive {
+      val spec = DecodeSpec.parse(specJson)
+      val plan = raw.queryExecution.analyzed
+      RawColumns.find(plan.output, spec)
+      Dataset.ofRows(raw.sparkSession, Decode(spec, toAttributes(spec.outputSchema), plan))
+    }
   }
 }

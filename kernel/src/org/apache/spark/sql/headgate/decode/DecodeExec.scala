@@ -23,12 +23,7 @@ case class DecodeExec(spec: DecodeSpec, output: Seq[Attribute], child: SparkPlan
 
   override protected def doExecute(): RDD[InternalRow] = {
     val input = withoutCopy
-    val names = input.output.map(_.name)
-    val raw = DecodeSpec.RawColumns.map { c =>
-      val at = names.indexOf(c)
-      require(at >= 0, s"a source of step '${spec.step}' gives no column '$c'")
-      at
-    }.toArray
+    val raw = RawColumns.find(input.output, spec)
     val good = Counters.register(session, spec.step, "records_out")
     val bad = Counters.register(session, spec.step, "records_out_malformed")
     val (told, timeZone) = (spec, conf.sessionLocalTimeZone)
@@ -41,7 +36,7 @@ case class DecodeExec(spec: DecodeSpec, output: Seq[Attribute], child: SparkPlan
   /** The scan itself where Spark put only a projection on it that copies each row into an UnsafeRow:
     * decoding reads a record once and needs no copy of it (DataSourceV2Strategy adds that one).
     */
-  private def withoutCopy: SparkPlan = child match {
+  private[decode] def withoutCopy: SparkPlan = child match {
     case WholeStageCodegenExec(ProjectExec(columns, InputAdapter(scan: DataSourceV2ScanExecBase)))
         if columns == scan.output && !scan.supportsColumnar => scan
     case ProjectExec(columns, scan: DataSourceV2ScanExecBase)

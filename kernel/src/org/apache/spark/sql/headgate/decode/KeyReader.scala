@@ -6,17 +6,19 @@ import scala.util.control.NonFatal
 import com.fasterxml.jackson.core.{JsonFactory, JsonToken}
 import com.fasterxml.jackson.databind.node.JsonNodeFactory
 
-import org.apache.spark.sql.headgate.json.JacksonReader
+import org.apache.spark.sql.headgate.json.{JacksonReader, Utf8}
 import org.apache.spark.sql.types.{StringType, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
 /** Fills the key columns of a table from a key text.
   *
   * One column: the text is the value itself, plain or as a JSON scalar. Several columns: the text
-  * is a JSON object. Deletions are rare, so this reads with Jackson and takes its time.
+  * is a JSON object. Deletions are rare, so this reads with Jackson and takes its time. A column of
+  * the record's metadata is left alone: it is filled as in any other row.
   */
 final class KeyReader(spec: DecodeSpec, timeZone: String) {
-  private val ordinals = spec.keyColumns.map(spec.schema.fieldIndex).toArray
+  private val ordinals =
+    spec.keyColumns.map(spec.schema.fieldIndex).filter(_ < spec.valueColumns).toArray
   private val keySchema = StructType(ordinals.map(spec.schema(_)))
   private val reader = new JacksonReader(keySchema, timeZone)
   private val factory = new JsonFactory()
@@ -24,9 +26,11 @@ final class KeyReader(spec: DecodeSpec, timeZone: String) {
 
   /** Sets the key columns in `row`, or says false; then [[reason]] says why. */
   def fill(key: UTF8String, row: Array[Any]): Boolean = {
-    if (ordinals.isEmpty) return refuse("a deletion, but the table has no key")
+    if (spec.keyColumns.isEmpty) return refuse("a deletion, but the table has no key")
     if (key == null) return refuse("a deletion without a key")
-    val values = if (ordinals.length == 1) single(key.toString) else objectOf(key)
+    if (ordinals.isEmpty) return true
+    if (!Utf8.isValid(key)) return refuse("the key of a deletion is not valid UTF-8")
+    val values = if (spec.keyColumns.length == 1) single(key.toString) else objectOf(key)
     if (values == null) return false
     ordinals.indices.foreach(i => row(ordinals(i)) = values(i))
     true
