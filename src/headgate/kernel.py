@@ -24,6 +24,8 @@ TICKS = "org.apache.spark.sql.headgate.tick.TickSourceProvider"
 CLOCK_OFFSET = "spark.headgate.clock.offset.ms"
 OUT = "__hg_out"
 SINK = "__hg_sink"
+_KAFKA_SOURCE = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
+_KAFKA_CONNECTOR = Path(__file__).parent / "brokers" / "locks" / "kafka-connector-4.2.0.lock"
 
 
 def jar() -> Path:
@@ -275,6 +277,52 @@ def rewrite_state(
 def committed_batches(spark: SparkSession, spec: str) -> str:
     """JSON: sink -> the last batch that is out, for the run of this sinks spec."""
     return str(_jvm(spark).org.apache.spark.sql.headgate.sink.SinkMarkers.committed(spec))
+
+
+def need_kafka(spark: SparkSession) -> None:
+    """Bring Spark's Kafka connector and its client to the session, unless they are there.
+
+    Reading and writing Kafka topics needs them; the first time they may have to be downloaded.
+    """
+    from headgate.brokers.jars import fetch
+
+    jars = _jvm(spark).org.apache.spark.sql.headgate.MoreJars
+    if not jars.knows(_KAFKA_SOURCE):
+        jars.addUnlessKnown(
+            spark._jsparkSession,
+            _KAFKA_SOURCE,
+            _list(spark, [str(path) for path in fetch(_KAFKA_CONNECTOR)]),
+        )
+
+
+def kafka_topics(
+    spark: SparkSession, client: Mapping[str, str], topics: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """What a Kafka cluster says of topics, by name.
+
+    Either partitions, earliest and latest (offset by partition), config (None if it may not be
+    seen) and operations (what this client may do there), or error (a kind) and message.
+    """
+    need_kafka(spark)
+    found: dict[str, dict[str, Any]] = json.loads(
+        _kafka_admin(spark).topics(json.dumps(dict(client)), _list(spark, topics))
+    )
+    return found
+
+
+def kafka_open_transactions(
+    spark: SparkSession, client: Mapping[str, str], job: str
+) -> list[dict[str, Any]]:
+    """Transactions of a job's sinks that are open: transactional_id, state, since_ms, topics."""
+    need_kafka(spark)
+    found: list[dict[str, Any]] = json.loads(
+        _kafka_admin(spark).openTransactions(json.dumps(dict(client)), job)
+    )
+    return found
+
+
+def _kafka_admin(spark: SparkSession) -> Any:
+    return _jvm(spark).org.apache.spark.sql.headgate.kafka.KafkaAdmin
 
 
 def verify_files(spark: SparkSession, paths: Sequence[str]) -> dict[str, str]:

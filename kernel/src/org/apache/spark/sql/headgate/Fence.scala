@@ -28,7 +28,8 @@ final class Fence(lockFile: LocalPath, jobFile: Path, token: String, hadoop: Con
     if (lockFile == null) { check(); body }
     else SectionLock.of(lockFile).held(Fence.TimeoutMs) { check(); body }
 
-  private def check(): Unit = {
+  /** Throws if the lease is lost. Between two looks it may get lost: what must not, has a section. */
+  def check(): Unit = {
     if (lost == null) lost = reason()
     if (lost != null) throw new LeaseLostException(lost)
   }

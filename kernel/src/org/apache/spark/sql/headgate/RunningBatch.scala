@@ -36,13 +36,16 @@ final class RunningBatch(val execution: IncrementalExecution) {
 object RunningBatch {
   /** The IncrementalExecution that is being planned or executed on this thread, if any. */
   def current(session: SparkSession): Option[IncrementalExecution] = {
-    val query = session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY)
     val batch = session.sparkContext.getLocalProperty(MicroBatchExecution.BATCH_ID_KEY)
-    if (query == null || batch == null) None
-    else Option(session.sharedState.activeStreamingQueries.get(UUID.fromString(query)))
-      .flatMap(q => Option(q.lastExecution))
-      .filter(_.currentBatchId == batch.toLong)
+    if (batch == null) None
+    else query(session).flatMap(q => Option(q.lastExecution)).filter(_.currentBatchId == batch.toLong)
   }
+
+  /** The query that runs on this thread, if any. */
+  def query(session: SparkSession): Option[StreamExecution] =
+    Option(session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY)).flatMap { id =>
+      Option(session.sharedState.activeStreamingQueries.get(UUID.fromString(id)))
+    }
 
   def of(session: SparkSession): Option[RunningBatch] = current(session).map(new RunningBatch(_))
 }

@@ -11,6 +11,8 @@ class HeadgateCrash(message: String) extends RuntimeException(message)
   *  - `before_sink`: before anything is committed
   *  - `mid_sink`: after the commit point of the first sink that has rows, before it is all visible
   *  - `after_sink`: after all sinks and the journal, before Spark's own commit
+  *  - `before_transaction`, `in_transaction`, `after_transaction`: in one task of a Kafka sink, before
+  *    its transaction, before the transaction's commit, and after it
   *  - `before_commit`, `after_commit`: around Spark's own commit; only by HEADGATE_HALT
   *
   * With the environment variable `HEADGATE_HALT=<point>:<batch>` the whole process dies there.
@@ -19,14 +21,20 @@ object Failpoints {
   val BeforeSink = "before_sink"
   val MidSink = "mid_sink"
   val AfterSink = "after_sink"
+  val BeforeTransaction = "before_transaction"
+  val InTransaction = "in_transaction"
+  val AfterTransaction = "after_transaction"
   val BeforeCommit = "before_commit"
   val AfterCommit = "after_commit"
+
+  private val Armable = Set(
+    BeforeSink, MidSink, AfterSink, BeforeTransaction, InTransaction, AfterTransaction)
 
   private val armed = ConcurrentHashMap.newKeySet[(String, String)]()
   private val halt = Option(System.getenv("HEADGATE_HALT")).getOrElse("")
 
   def arm(run: String, point: String): Unit = {
-    require(Set(BeforeSink, MidSink, AfterSink).contains(point), s"no failpoint '$point'")
+    require(Armable.contains(point), s"no failpoint '$point'")
     armed.add((run, point))
   }
 
@@ -37,8 +45,18 @@ object Failpoints {
 
   private[sink] def reach(run: String, point: String, batch: Long): Unit = {
     haltAt(point, batch.toString)
+    throwIfArmed(run, point, batch)
+  }
+
+  /** In a task. A retry does not halt: else no attempt on any executor would ever get further. */
+  private[headgate] def reachInTask(
+      run: String, point: String, batch: Long, retry: Boolean): Unit = {
+    if (!retry) haltAt(point, batch.toString)
+    throwIfArmed(run, point, batch)
+  }
+
+  private def throwIfArmed(run: String, point: String, batch: Long): Unit =
     if (armed.remove((run, point))) {
       throw new HeadgateCrash(s"HEADGATE_CRASH $point of batch $batch, as a test asked")
     }
-  }
 }

@@ -5,15 +5,17 @@ import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
+import org.apache.spark.sql.headgate.kafka.KafkaOptions
 import org.apache.spark.sql.types.StructType
 
 /** One sink of a job.
   *
-  * @param kind log, files or console
+  * @param kind log, files, console or kafka
   * @param keyed whether the first column is the record's key and no part of its value (log)
   * @param partitions of a topic that the sink has to create (log)
   * @param format parquet, json or csv (files)
   * @param options of the format (files)
+  * @param kafka what only a Kafka sink has; its path is the topic
   */
 case class SinkSpec(
     name: String,
@@ -22,8 +24,10 @@ case class SinkSpec(
     keyed: Boolean,
     partitions: Int,
     format: String,
-    options: Map[String, String]) {
-  require(SinkSpec.Kinds.contains(kind), s"sink '$name': kind log, files or console, not '$kind'")
+    options: Map[String, String],
+    kafka: Option[KafkaOptions] = None) {
+  require(
+    SinkSpec.Kinds.contains(kind), s"sink '$name': kind log, files, console or kafka, not '$kind'")
 }
 
 /** All sinks of a job, in the order of the columns r0, r1, ... */
@@ -34,7 +38,7 @@ case class JobSpec(job: String, run: String, journal: String, sinks: Seq[SinkSpe
 }
 
 object SinkSpec {
-  val Kinds: Set[String] = Set("log", "files", "console")
+  val Kinds: Set[String] = Set("log", "files", "console", "kafka")
   val SinkColumn = "__hg_sink"
 }
 
@@ -60,9 +64,6 @@ object JobSpec {
   }
 
   private def sink(node: JsonNode): SinkSpec = {
-    val options = Option(node.get("options")).filter(_.isObject)
-      .map(_.properties.asScala.map(e => e.getKey -> e.getValue.asText).toMap)
-      .getOrElse(Map.empty[String, String])
     SinkSpec(
       name = text(node, "name", ""),
       kind = text(node, "kind", ""),
@@ -70,14 +71,32 @@ object JobSpec {
       keyed = text(node, "key", "").nonEmpty,
       partitions = Option(node.get("partitions")).filter(_.isNumber).map(_.asInt).getOrElse(1),
       format = text(node, "format", "parquet"),
-      options = options)
+      options = texts(node, "options"),
+      kafka = if (text(node, "kind", "") == "kafka") Some(kafka(node)) else None)
   }
+
+  private def kafka(node: JsonNode): KafkaOptions = KafkaOptions(
+    lead = Option(node.get("lead")).toSeq.flatMap(_.elements.asScala.map(_.asText)),
+    exactlyOnce = text(node, "delivery", "exactly_once") match {
+      case "exactly_once" => true
+      case "at_least_once" => false
+      case other =>
+        throw new IllegalArgumentException(s"delivery exactly_once or at_least_once, not '$other'")
+    },
+    transactionTimeoutMs = node.path("transaction_timeout_ms").asInt(600000),
+    markerTopic = text(node, "marker_topic", "headgate-markers"),
+    client = texts(node, "client"))
+
+  private def texts(node: JsonNode, name: String): Map[String, String] =
+    Option(node.get(name)).filter(_.isObject)
+      .map(_.properties.asScala.map(e => e.getKey -> e.getValue.asText).toMap)
+      .getOrElse(Map.empty[String, String])
 
   private def text(node: JsonNode, name: String, otherwise: String): String =
     Option(node.get(name)).filterNot(_.isNull).map(_.asText).getOrElse(otherwise)
 
   /** A name as part of a file name: what a file system may not like is written as %XX. */
-  private def fileName(name: String): String =
+  private[headgate] def fileName(name: String): String =
     name.getBytes("UTF-8").map { b =>
       val c = (b & 0xff).toChar
       if (c.isLetterOrDigit && c < 128 || c == '_' || c == '-') c.toString else f"%%${b & 0xff}%02X"

@@ -5,6 +5,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.write.{DataWriter, WriterCommitMessage}
 import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory
 import org.apache.spark.sql.execution.datasources.OutputWriterFactory
+import org.apache.spark.sql.headgate.kafka.{GroupPlan, KafkaTasks}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
@@ -23,8 +24,18 @@ case class SinkPlan(
     files: OutputWriterFactory,
     hadoop: SerializableConfiguration)
 
-/** @param start distinguishes the tasks of this query from those of one that lives on elsewhere */
-case class SinkTaskFactory(sinks: Array[SinkPlan], start: String, timeZone: String, fsync: Boolean)
+/** Sinks whose rows are out when their task commits, and not only when the driver does. */
+trait TaskGroups {
+  def writer(sink: Int, plan: SinkPlan): SinkWriter
+  def commit(): Unit
+  def abort(): Unit
+}
+
+/** @param start distinguishes the tasks of this query from those of one that lives on elsewhere
+  * @param kafka the groups of the Kafka sinks
+  */
+case class SinkTaskFactory(
+    sinks: Array[SinkPlan], kafka: Array[GroupPlan], start: String, timeZone: String, fsync: Boolean)
   extends StreamingDataWriterFactory {
 
   override def createWriter(partitionId: Int, taskId: Long, epochId: Long): DataWriter[InternalRow] =
@@ -51,27 +62,40 @@ final class SinkTask(factory: SinkTaskFactory, task: Int, attempt: Long, batch: 
 
   private val widths = factory.sinks.map(_.schema.length)
   private val writers = new Array[SinkWriter](factory.sinks.length)
+  private var groups: TaskGroups = _
   private var done = false
 
   override def write(row: InternalRow): Unit = {
     val sink = row.getInt(0)
     var writer = writers(sink)
     if (writer == null) {
-      writer = factory.writer(sink, task, attempt, batch)
+      writer = makeWriter(sink)
       writers(sink) = writer
     }
     writer.write(row.getStruct(sink + 1, widths(sink)))
   }
 
+  private def makeWriter(sink: Int): SinkWriter = {
+    val plan = factory.sinks(sink)
+    if (plan.spec.kind != "kafka") factory.writer(sink, task, attempt, batch)
+    else {
+      if (groups == null) groups = new KafkaTasks(factory.kafka, task, batch, factory.timeZone)
+      groups.writer(sink, plan)
+    }
+  }
+
   override def commit(): WriterCommitMessage = {
     val open = writers.toSeq.filter(_ != null)
     open.foreach(_.finish())
+    // Last: what can still fail in this task has not failed by now.
+    if (groups != null) groups.commit()
     done = true
     TaskFiles(task, open.flatMap(_.staged), open.flatMap(_.shown))
   }
 
   override def abort(): Unit = {
     done = true
+    if (groups != null) groups.abort()
     writers.foreach(w => if (w != null) w.abort())
   }
 

@@ -15,6 +15,7 @@ import org.apache.spark.sql.execution.datasources.csv.CSVFileFormat
 import org.apache.spark.sql.execution.datasources.json.JsonFileFormat
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.headgate.{Counters, Fence, RunningBatch, StopAfterBatch}
+import org.apache.spark.sql.headgate.kafka.{GroupPlan, KafkaDriver}
 import org.apache.spark.sql.headgate.log.Topic
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
@@ -32,14 +33,33 @@ final class SinkWrite(session: SparkSession, spec: JobSpec, schema: StructType, 
   private val sinks = spec.sinks.toArray
   private val start = UUID.randomUUID().toString.take(8)
 
+  private val hasKafka = sinks.exists(_.kind == "kafka")
+  private var kafka: Array[GroupPlan] = _
+
   /** Before the first task of this process writes: staged files may have the names of old ones. */
   private lazy val recovered: Unit =
     sinks.filter(_.kind == "log").foreach(logCommit(_).recover())
 
   override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory = {
     recovered
-    SinkTaskFactory(sinks.zip(structs).map { case (s, struct) => plan(s, struct) }, start,
+    if (hasKafka) {
+      // Their tasks commit by themselves: a driver that lost its lease must not start any.
+      fence().foreach(_.check())
+      if (kafka == null) startKafka(info.numPartitions)
+    }
+    SinkTaskFactory(sinks.zip(structs).map { case (s, struct) => plan(s, struct) }, kafka, start,
       session.sessionState.conf.sessionLocalTimeZone, fsync)
+  }
+
+  private def startKafka(tasks: Int): Unit = {
+    kafka = KafkaDriver.start(spec, start, tasks)
+    RunningBatch.query(session).foreach { query =>
+      KafkaDriver.closeAtEnd(query.sparkSession, query.runId, start)
+    }
+  }
+
+  private def fence(): Option[Fence] = RunningBatch.current(session).flatMap { b =>
+    Fence.of(new Path(b.checkpointLocation).getParent, session.sessionState.newHadoopConf())
   }
 
   private def plan(sink: SinkSpec, struct: StructType): SinkPlan = {
@@ -76,15 +96,11 @@ final class SinkWrite(session: SparkSession, spec: JobSpec, schema: StructType, 
   }
 
   override def commit(epochId: Long, messages: Array[WriterCommitMessage]): Unit = {
-    val running = RunningBatch.current(session)
-    val fence = running.flatMap { b =>
-      Fence.of(new Path(b.checkpointLocation).getParent, session.sessionState.newHadoopConf())
-    }
-    fence match {
+    fence() match {
       case Some(f) => f.section(commitAll(epochId, filesOf(messages)))
       case None => commitAll(epochId, filesOf(messages))
     }
-    running.foreach(b => StopAfterBatch.batchEnds(session, b.runId))
+    RunningBatch.current(session).foreach(b => StopAfterBatch.batchEnds(session, b.runId))
   }
 
   private def commitAll(epochId: Long, tasks: Seq[TaskFiles]): Unit = {
@@ -102,6 +118,7 @@ final class SinkWrite(session: SparkSession, spec: JobSpec, schema: StructType, 
         case "files" =>
           filesCommit(sinks(s)).commit(epochId, staged)
           if (staged.nonEmpty) reachMidway()
+        case "kafka" => // is out: its tasks have committed
         case _ => show(sinks(s), epochId, tasks.flatMap(_.shown).filter(_.sink == s))
       }
     }

@@ -1,0 +1,93 @@
+/** Owns what the driver does with a group once, when a query starts. */
+package org.apache.spark.sql.headgate.kafka
+
+import java.lang.{Short => JShort}
+import java.util.{Optional, Set => JSet}
+import java.util.concurrent.TimeUnit
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.kafka.clients.admin.{Admin, NewTopic, TopicDescription}
+import org.apache.kafka.common.TopicPartition
+import org.apache.kafka.common.errors._
+
+/** 1. Every topic of the group must be there.
+  * 2. The marker topic is made if it is missing.
+  * 3. Whatever still writes under the job's transactional ids is fenced: transactions that a killed
+  *    driver left open end, and its tasks that live on can commit nothing more.
+  * 4. The marker topic is read.
+  */
+private[kafka] final class GroupStart(group: KafkaGroup, admin: Admin) {
+
+  /** @param tasks of the write: their ids are fenced where the broker does not list those in use */
+  def plan(start: String, tasks: Int): GroupPlan = {
+    group.sinks.values.toSeq.distinct.sorted.foreach { topic =>
+      if (Topics.describe(admin, topic).isEmpty) throw KafkaFailure.missing(topic, group.servers)
+    }
+    if (!group.exactlyOnce) GroupPlan(group, start, 0, Map.empty)
+    else {
+      val partition = Markers.partitionOf(group.job, ensureMarkerTopic().partitions.size)
+      fence(tasks)
+      GroupPlan(group, start, partition, Markers.scan(admin, group, partition))
+    }
+  }
+
+  /** The last batch that any task of this run has out, or -1.
+    *
+    * A driver that was killed may have left transactions open, which hide markers from us. Who asks
+    * holds the job's lease, so they are nobody's: they are fenced here as at a start.
+    */
+  def lastBatch(): Long = if (!group.exactlyOnce) -1L else Topics.describe(admin, group.markerTopic) match {
+    case None => -1L
+    case Some(topic) =>
+      fence(0)
+      val at = new TopicPartition(
+        group.markerTopic, Markers.partitionOf(group.job, topic.partitions.size))
+      val scanned = Markers.scan(admin, group, at.partition)
+      val listed = Admins.result(admin.listConsumerGroups().valid()).asScala.map(_.groupId)
+        .filter(KafkaGroup.taskOf(_, group.consumerGroupPrefix).isDefined)
+      val groups = (listed ++ scanned.keys.map(group.consumerGroup)).toSeq.distinct
+      (scanned.values ++ Markers.ofGroups(admin, groups, at).values).maxOption.getOrElse(-1L)
+  }
+
+  private def ensureMarkerTopic(): TopicDescription = Topics.describe(admin, group.markerTopic).getOrElse {
+    val topic = new NewTopic(group.markerTopic, Optional.of[Integer](4), Optional.empty[JShort]())
+      .configs(GroupStart.MarkerTopicSettings.asJava)
+    try Admins.result(admin.createTopics(JSet.of(topic)).all())
+    catch {
+      case _: TopicExistsException => // another job was faster
+      case e: AuthorizationException =>
+        throw new KafkaFailure(KafkaFailure.NotAuthorised, group.markerTopic, group.servers,
+          s"the marker topic '${group.markerTopic}' is not there and must not be created by this " +
+            "user: create it with cleanup.policy=compact, or allow it to be created", e)
+    }
+    // The controller has it; the broker that answers learns of it a little later.
+    val until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(Clients.PatienceMs)
+    Iterator.continually { Thread.sleep(20); Topics.describe(admin, group.markerTopic) }
+      .find(_.isDefined || System.nanoTime() >= until).flatten
+      .getOrElse(throw KafkaFailure.missing(group.markerTopic, group.servers))
+  }
+
+  private def fence(tasks: Int): Unit = {
+    val prefix = group.transactionalIdPrefix
+    val ids =
+      try {
+        Admins.result(admin.listTransactions().all()).asScala.map(_.transactionalId)
+          .filter(KafkaGroup.taskOf(_, prefix).isDefined).toSeq
+      } catch {
+        case _: AuthorizationException | _: UnsupportedVersionException =>
+          (0 until tasks).map(group.transactionalId)
+      }
+    if (ids.nonEmpty) Admins.result(admin.fenceProducers(ids.asJava).all())
+  }
+}
+
+private[kafka] object GroupStart {
+
+  /** Small segments, often cleaned: the topic is read through at every start. */
+  private val MarkerTopicSettings = Map(
+    "cleanup.policy" -> "compact",
+    "segment.bytes" -> (16 << 20).toString,
+    "segment.ms" -> TimeUnit.HOURS.toMillis(1).toString,
+    "min.cleanable.dirty.ratio" -> "0.1")
+}

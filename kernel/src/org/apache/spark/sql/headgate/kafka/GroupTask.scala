@@ -1,0 +1,145 @@
+/** Owns a group's part of a task: its transaction. */
+package org.apache.spark.sql.headgate.kafka
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.Collections
+import java.util.concurrent.TimeUnit
+import java.util.concurrent.atomic.AtomicReference
+
+import org.apache.kafka.clients.consumer.{ConsumerGroupMetadata, OffsetAndMetadata}
+import org.apache.kafka.clients.producer.{Callback, ProducerRecord, RecordMetadata}
+import org.apache.kafka.common.TopicPartition
+
+import org.apache.spark.sql.headgate.sink.Failpoints
+
+/** Sends the rows of one task for all sinks of a group, in one transaction that begins at the first.
+  *
+  * 1. Take a producer: one that has written the batch before needs to ask nothing, since whoever
+  *    wrote this batch meanwhile has fenced it. Another reads the marker, a new one after
+  *    `initTransactions`, which ends what an earlier attempt left open.
+  * 2. If the marker shows this batch, the rows are out: drop them.
+  * 3. Else send them, then the marker, and commit. Whatever fails closes the producer and the task.
+  *
+  * @param retry whether an earlier attempt of this task in this batch was made
+  */
+private[kafka] final class GroupTask(plan: GroupPlan, task: Int, batch: Long, retry: Boolean) {
+  import plan.group
+
+  private val key = ProducerKey(group.client,
+    if (group.exactlyOnce) group.transactionalId(task) else null, group.transactionTimeoutMs)
+  private val failed = new AtomicReference[(Exception, String)]()
+  private var held: Held = _
+  private var begun = false
+  private var begunAt = 0L
+  private var inTransaction = false
+  private var rows = 0L
+
+  /** Called before each row; false if the rows are out already, and not to be sent. */
+  def opened(): Boolean = {
+    if (!begun) attempt(begin())
+    held != null
+  }
+
+  /** Throws what an earlier record failed with, as soon as that is known. */
+  def send(record: ProducerRecord[Array[Byte], Array[Byte]], done: Callback): Unit =
+    try {
+      throwFailed()
+      held.producer.send(record, done)
+      rows += 1
+    } catch { case error: Exception => fail(error) }
+
+  /** Remembers the first failure of a record, on whatever thread it is told. */
+  def callback(topic: String): Callback = (_: RecordMetadata, error: Exception) =>
+    if (error != null) failed.compareAndSet(null, (error, topic))
+
+  def commit(): Unit = if (held != null) attempt {
+    held.producer.flush()
+    throwFailed()
+    if (group.exactlyOnce) commitTransaction()
+    held.out = batch
+    Producers.putBack(held)
+    held = null
+  }
+
+  /** Never waits and never throws. */
+  def abort(): Unit = drop(fatal = false)
+
+  private def begin(): Unit = {
+    begun = true
+    val found = if (group.exactlyOnce) plan.markers.getOrElse(task, -1L) else -1L
+    if (found < batch) {
+      val kept = Producers.take(key, plan.start, retry)
+      held = kept.getOrElse(Producers.make(key, plan.start))
+      if (group.exactlyOnce) beginTransaction(isNew = kept.isEmpty, found)
+    }
+  }
+
+  private def beginTransaction(isNew: Boolean, found: Long): Unit = {
+    if (isNew) held.producer.initTransactions()
+    if (isNew || held.out != batch - 1) {
+      val offset = Admins.use(group.client)(Markers.ofTask(_, group, plan.markerPartition, task))
+      held.out = Seq(held.out, found, offset).max
+    }
+    if (held.out >= batch) {
+      Producers.putBack(held)
+      held = null
+    } else {
+      reach(Failpoints.BeforeTransaction)
+      held.producer.beginTransaction()
+      inTransaction = true
+      begunAt = System.nanoTime()
+    }
+  }
+
+  private def commitTransaction(): Unit = {
+    val marker = new ProducerRecord[Array[Byte], Array[Byte]](group.markerTopic,
+      plan.markerPartition, group.markerKey(task).getBytes(UTF_8), Markers.record(batch, rows))
+    held.producer.send(marker, callback(group.markerTopic))
+    held.producer.sendOffsetsToTransaction(
+      Collections.singletonMap(new TopicPartition(group.markerTopic, plan.markerPartition),
+        new OffsetAndMetadata(batch)),
+      new ConsumerGroupMetadata(group.consumerGroup(task)))
+    reach(Failpoints.InTransaction)
+    held.producer.commitTransaction()
+    inTransaction = false
+    reach(Failpoints.AfterTransaction)
+  }
+
+  private def reach(point: String): Unit = Failpoints.reachInTask(group.run, point, batch, retry)
+
+  private def throwFailed(): Unit = if (failed.get != null) throw failed.get._1
+
+  private def attempt(body: => Unit): Unit =
+    try body catch { case error: Exception => fail(error) }
+
+  private def fail(error: Exception): Nothing = {
+    // A record's failure is the cause; what the producer says later is its effect.
+    val (cause, topic) = Option(failed.get).getOrElse((error, null))
+    val shown = if (KafkaFailure.isKafkas(cause)) explained(cause, topic) else error
+    drop(fatal = KafkaFailure.isFatal(shown))
+    throw shown
+  }
+
+  private def drop(fatal: Boolean): Unit = if (held != null) {
+    Producers.discard(held, abort = inTransaction && !fatal)
+    held = null
+  }
+
+  private def explained(error: Exception, topic: String): KafkaFailure = {
+    val failure = KafkaFailure.of(error, group.servers, topic)
+    val age = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begunAt)
+    if (failure.kind == KafkaFailure.Fenced && inTransaction && age >= group.transactionTimeoutMs) {
+      new KafkaFailure(KafkaFailure.TimedOut, topic, group.servers,
+        s"the broker ended the transaction of task $task in batch $batch, which took $age ms: raise " +
+          s"the sink's transaction_timeout (${group.transactionTimeoutMs} ms), or make batches smaller",
+        error)
+    } else if (topic != null && KafkaFailure.mayBeMissingTopic(error)) whyNoMetadata(failure)
+    else failure
+  }
+
+  private def whyNoMetadata(failure: KafkaFailure): KafkaFailure =
+    try {
+      if (Admins.use(group.client)(Topics.describe(_, failure.topic)).isDefined) failure
+      else KafkaFailure.missing(failure.topic, group.servers, failure)
+    } catch { case why: KafkaFailure => why }
+}

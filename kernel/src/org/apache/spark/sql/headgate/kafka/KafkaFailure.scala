@@ -1,0 +1,105 @@
+/** Owns what is said when Kafka fails. */
+package org.apache.spark.sql.headgate.kafka
+
+import java.util.concurrent.{CompletionException, ExecutionException}
+
+import com.fasterxml.jackson.databind.node.JsonNodeFactory
+import org.apache.kafka.common.KafkaException
+import org.apache.kafka.common.config.ConfigException
+import org.apache.kafka.common.errors._
+
+/** Its message is one line for Python: `HEADGATE_KAFKA {json}`. */
+class KafkaFailure(
+    val kind: String, val topic: String, val servers: String, val text: String, cause: Throwable)
+  extends RuntimeException(KafkaFailure.line(kind, topic, servers, text), cause)
+
+object KafkaFailure {
+  val TopicMissing = "TOPIC_MISSING"
+  val TooLarge = "RECORD_TOO_LARGE"
+  val Unreachable = "BROKER_UNREACHABLE"
+  val NotAuthorised = "NOT_AUTHORISED"
+  val Fenced = "PRODUCER_FENCED"
+  val TimedOut = "TRANSACTION_TIMEOUT"
+  val Other = "KAFKA"
+
+  def line(kind: String, topic: String, servers: String, text: String): String = {
+    val json = JsonNodeFactory.instance.objectNode().put("kind", kind)
+    if (topic != null) json.put("topic", topic)
+    if (servers != null) json.put("servers", servers)
+    s"HEADGATE_KAFKA ${json.put("message", text).toString}"
+  }
+
+  def missing(topic: String, servers: String, cause: Throwable = null): KafkaFailure =
+    new KafkaFailure(TopicMissing, topic, servers, s"the topic '$topic' is not there", cause)
+
+  /** What went wrong, by the first cause that says it. */
+  def of(error: Throwable, servers: String, topic: String = null): KafkaFailure = error match {
+    case known: KafkaFailure => known
+    case _ =>
+      val cause = causes(error).find(kindOf(_) != Other).getOrElse(innermost(error))
+      val kind = kindOf(cause)
+      new KafkaFailure(kind, topic, servers, textOf(kind, cause, topic, servers), error)
+  }
+
+  /** Whether Kafka says it; an interrupt is Spark's, though it may come in a class of Kafka's. */
+  def isKafkas(error: Throwable): Boolean = !isInterrupt(error) && causes(error).exists {
+    case _: KafkaFailure | _: KafkaException => true
+    case _ => false
+  }
+
+  def isInterrupt(error: Throwable): Boolean = causes(error).exists {
+    case _: InterruptException | _: InterruptedException => true
+    case _ => false
+  }
+
+  /** Whether a producer can do nothing more, not even end its transaction. */
+  def isFatal(error: Throwable): Boolean = error match {
+    case f: KafkaFailure => f.kind == Fenced || f.kind == TimedOut
+    case _ => false
+  }
+
+  /** A metadata timeout tells nothing by itself: the topic or the broker may be gone. */
+  def mayBeMissingTopic(error: Throwable): Boolean =
+    causes(error).exists(e => e.isInstanceOf[TimeoutException] &&
+      String.valueOf(e.getMessage).contains("not present in metadata"))
+
+  def causes(error: Throwable): Seq[Throwable] =
+    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(20).toSeq
+
+  private def innermost(error: Throwable): Throwable =
+    causes(error).find {
+      case _: ExecutionException | _: CompletionException => false
+      case _ => true
+    }.getOrElse(error)
+
+  private def kindOf(error: Throwable): String = error match {
+    case _: UnknownTopicOrPartitionException => TopicMissing
+    case _: RecordTooLargeException | _: RecordBatchTooLargeException => TooLarge
+    case _: AuthorizationException | _: AuthenticationException => NotAuthorised
+    case _: ProducerFencedException | _: InvalidProducerEpochException => Fenced
+    case _: InvalidTxnTimeoutException => TimedOut
+    case _: TimeoutException | _: DisconnectException | _: NetworkException |
+        _: java.net.ConnectException => Unreachable
+    // "No resolvable bootstrap urls given in bootstrap.servers" has no class of its own
+    case c: ConfigException
+        if String.valueOf(c.getMessage).contains("resolvable bootstrap") => Unreachable
+    case _ => Other
+  }
+
+  private def textOf(kind: String, cause: Throwable, topic: String, servers: String): String = {
+    val said = Option(cause.getMessage).getOrElse(cause.getClass.getSimpleName).linesIterator.mkString(" ")
+    kind match {
+      case TopicMissing => s"the topic '${Option(topic).getOrElse(said)}' is not there"
+      case TooLarge =>
+        s"a record is too large ($said): raise the client's max.request.size, " +
+          "and max.message.bytes of the topic"
+      case NotAuthorised => s"the broker refuses: $said"
+      case Fenced => s"another producer with the same transactional id has taken over: $said"
+      case TimedOut =>
+        s"the broker does not allow transactions of that length ($said): lower " +
+          "transaction_timeout, or raise the broker's transaction.max.timeout.ms"
+      case Unreachable => s"no answer from $servers: $said"
+      case _ => s"${cause.getClass.getSimpleName}: $said"
+    }
+  }
+}

@@ -1,0 +1,78 @@
+/** Owns which Kafka sinks of a job share a transaction, and all names that are made for them. */
+package org.apache.spark.sql.headgate.kafka
+
+import org.apache.spark.sql.headgate.sink.JobSpec
+
+/** What a Kafka sink has beside its topic.
+  *
+  * @param lead which of key, value, headers and timestamp come first in the sink's struct, in order
+  * @param client properties of the Kafka client, as the user gave them
+  */
+case class KafkaOptions(
+    lead: Seq[String],
+    exactlyOnce: Boolean,
+    transactionTimeoutMs: Int,
+    markerTopic: String,
+    client: Map[String, String]) {
+  lead.foreach(part => require(KafkaOptions.Parts.contains(part), s"no part '$part' of a record"))
+}
+
+object KafkaOptions {
+  val Parts: Seq[String] = Seq("key", "value", "headers", "timestamp")
+}
+
+/** Sinks of a job that a task writes in one transaction: the same cluster, delivery and markers.
+  *
+  * @param sinks number of the sink -> its topic
+  */
+case class KafkaGroup(
+    job: String,
+    run: String,
+    number: Int,
+    client: Map[String, String],
+    exactlyOnce: Boolean,
+    markerTopic: String,
+    transactionTimeoutMs: Int,
+    sinks: Map[Int, String]) {
+
+  private def escaped(name: String): String = JobSpec.fileName(name)
+
+  def transactionalIdPrefix: String = s"headgate.${escaped(job)}.$number."
+  def transactionalId(task: Int): String = transactionalIdPrefix + task
+
+  /** The run is in it: a fresh start or a restore counts its batches anew, and writes them. */
+  def markerKeyPrefix: String = s"${escaped(job)}/${escaped(run)}/$number/"
+  def markerKey(task: Int): String = markerKeyPrefix + task
+
+  def consumerGroupPrefix: String = s"headgate.${escaped(job)}.${escaped(run)}.$number."
+  def consumerGroup(task: Int): String = consumerGroupPrefix + task
+
+  def servers: String = client.getOrElse("bootstrap.servers", "")
+}
+
+object KafkaGroup {
+
+  /** The groups of a job, numbered in the order of their first sinks. */
+  def of(spec: JobSpec): Seq[KafkaGroup] = {
+    val sinks = spec.sinks.zipWithIndex.collect { case (s, i) if s.kafka.isDefined => (i, s.path, s.kafka.get) }
+    val shared = sinks.map { case (_, _, o) => (o.client, o.exactlyOnce, o.markerTopic) }.distinct
+    shared.zipWithIndex.map { case (key @ (client, exactlyOnce, markerTopic), number) =>
+      val members = sinks.filter { case (_, _, o) => (o.client, o.exactlyOnce, o.markerTopic) == key }
+      KafkaGroup(spec.job, spec.run, number, client, exactlyOnce, markerTopic,
+        members.map(_._3.transactionTimeoutMs).max,
+        members.map { case (i, topic, _) => i -> topic }.toMap)
+    }
+  }
+
+  /** The number behind a prefix, if there is nothing else. */
+  def taskOf(name: String, prefix: String): Option[Int] =
+    if (name.startsWith(prefix)) name.substring(prefix.length).toIntOption.filter(_ >= 0) else None
+}
+
+/** What tasks are told of a group.
+  *
+  * @param start distinguishes this start of the query from others of the same run
+  * @param markers by task, the last batch that the marker topic had when the query started
+  */
+case class GroupPlan(
+    group: KafkaGroup, start: String, markerPartition: Int, markers: Map[Int, Long])

@@ -1,0 +1,39 @@
+/** Owns the Kafka sinks' part of a task. */
+package org.apache.spark.sql.headgate.kafka
+
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.headgate.sink.{SinkPlan, SinkWriter, TaskGroups}
+
+/** The groups of a task, each with a transaction of its own. */
+final class KafkaTasks(groups: Array[GroupPlan], task: Int, batch: Long, timeZone: String)
+  extends TaskGroups {
+
+  private val retry = {
+    val context = TaskContext.get()
+    context != null && (context.attemptNumber() > 0 || context.stageAttemptNumber() > 0)
+  }
+  private val open = groups.map(new GroupTask(_, task, batch, retry))
+
+  override def writer(sink: Int, plan: SinkPlan): SinkWriter = {
+    val group = open(groups.indexWhere(_.group.sinks.contains(sink)))
+    val options = plan.spec.kafka.get
+    new KafkaWriter(
+      group, plan.spec.path, new RecordMaker(plan.spec.path, plan.schema, options.lead, timeZone))
+  }
+
+  override def commit(): Unit = open.foreach(_.commit())
+  override def abort(): Unit = open.foreach(_.abort())
+}
+
+private final class KafkaWriter(group: GroupTask, topic: String, maker: RecordMaker)
+  extends SinkWriter {
+
+  private val done = group.callback(topic)
+
+  override def write(row: InternalRow): Unit =
+    if (group.opened()) group.send(maker.record(row), done)
+
+  override def finish(): Unit = () // the group commits, when all its sinks have finished
+  override def abort(): Unit = ()
+}
