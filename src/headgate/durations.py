@@ -70,3 +70,17 @@ def format_duration(value: timedelta) -> str:
     if hours:
         return f"{hours}h {minutes:02d}m"
     return f"{minutes}m {left:02d}s"
+
+
+def spell_duration(value: timedelta) -> str:
+    """Show a duration exactly, in the largest unit that has no fraction.
+
+    >>> spell_duration(timedelta(days=7)), spell_duration(timedelta(minutes=90))
+    ('7 days', '90 minutes')
+    """
+    millis = round(value.total_seconds() * 1000)
+    units = {"day": 86_400_000, "hour": 3_600_000, "minute": 60_000, "second": 1000}
+    for unit, size in units.items():
+        if millis and millis % size == 0:
+            return f"{millis // size} {unit}{'s' * (millis != size)}"
+    return f"{millis} milliseconds"

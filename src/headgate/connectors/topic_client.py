@@ -1,0 +1,173 @@
+"""What can be done with a topic wherever it lives, and which client an address gets."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal, Protocol, TypeAlias
+
+from headgate.connectors.log_format import Record
+from headgate.durations import spell_duration
+from headgate.errors import HeadgateError, UsageError
+
+Place: TypeAlias = Literal["earliest", "latest"] | datetime
+"""Where reading begins; a time means the first record at or after it."""
+
+Offsets: TypeAlias = Mapping[int, int]
+"""An offset by partition."""
+
+
+@dataclass(frozen=True)
+class TopicRecord:
+    """A record as a topic holds it; bytes that are not text read `base64:...`."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int | None
+    key: str | None
+    value: str | None
+    headers: tuple[tuple[str, str | None], ...] = ()
+
+
+@dataclass(frozen=True)
+class Retention:
+    """How long records stay.
+
+    >>> str(Retention(timedelta(days=7))), str(Retention(None)), str(Retention(compacted=True))
+    ('7 days', 'infinite', 'compacted')
+    """
+
+    kept: timedelta | None = None
+    """None is for ever."""
+    compacted: bool = False
+    """Only the newest record of each key stays."""
+    most_bytes: int | None = None
+    """What a partition holds at most."""
+
+    def __str__(self) -> str:
+        limits = [spell_duration(self.kept)] if self.kept is not None else []
+        if self.most_bytes is not None:
+            limits.append(f"{self.most_bytes:,} bytes a partition")
+        parts = ["compacted"] if self.compacted else []
+        if limits:
+            parts.append(" or ".join(limits))
+        return ", ".join(parts) or "infinite"
+
+    def words(self) -> str:
+        """The same in a sentence.
+
+        >>> Retention(None).words(), Retention(timedelta(days=7)).words()
+        ('kept for ever', 'kept for 7 days')
+        """
+        if self == Retention():
+            return "kept for ever"
+        return str(self) if self.compacted else f"kept for {self}"
+
+
+@dataclass(frozen=True)
+class NewTopic:
+    """A topic that is wanted; what is None is left to the system that holds it."""
+
+    partitions: int
+    retention: Retention = field(default_factory=Retention)
+    replication: int | None = None
+
+
+@dataclass(frozen=True)
+class PartitionFacts:
+    """A partition's offsets; the end offset is the one behind the last record."""
+
+    partition: int
+    first_offset: int
+    end_offset: int
+    records: int
+
+
+@dataclass(frozen=True)
+class TopicFacts:
+    """A topic as it is."""
+
+    partitions: tuple[PartitionFacts, ...]
+    retention: Retention | None
+    """None if one may not look."""
+    replication: int | None = None
+    leaders: int | None = None
+    """How many partitions have a leader, which takes their records."""
+
+
+class NotAcknowledgedError(HeadgateError):
+    """Some of the records were not taken; says how many were."""
+
+    code = "NOT_ACKNOWLEDGED"
+
+    def __init__(self, why: str, *, acknowledged: int, remedy: str | None = None) -> None:
+        self.why = why
+        self.acknowledged = acknowledged
+        noun = "record was" if acknowledged == 1 else "records were"
+        super().__init__(f"{why}; {acknowledged:,} {noun} acknowledged", remedy=remedy)
+
+    def after(self, acknowledged: int) -> NotAcknowledgedError:
+        """The same, when others had been acknowledged before."""
+        return NotAcknowledgedError(
+            self.why, acknowledged=acknowledged + self.acknowledged, remedy=self.remedy
+        )
+
+
+class TopicClient(Protocol):
+    """One topic, for commands. A topic that is not there is a NotFoundError."""
+
+    def exists(self) -> bool:
+        """Whether the topic is there."""
+
+    def create(self, wanted: NewTopic) -> bool:
+        """Make the topic; False if it was there already, and is left as it is."""
+
+    def partitions(self) -> int:
+        """How many partitions it has."""
+
+    def facts(self) -> TopicFacts:
+        """Partitions, offsets and retention."""
+
+    def offsets(self, place: Place, *, committed: bool = True) -> dict[int, int]:
+        """The offset of a place in each partition; the end leaves open transactions out."""
+
+    def append(self, records: Sequence[Record], *, partition: int | None = None) -> None:
+        """Append records, and return when all of them are acknowledged."""
+
+    def read(
+        self, start: Offsets, *, committed: bool = True, follow: bool = False
+    ) -> Generator[TopicRecord | None, None, None]:
+        """The records up to the end as it is now, or for good; None when it has to wait."""
+
+
+def open_topic(address: str, options: Mapping[str, str] | None = None) -> TopicClient:
+    """The client for an address; `options` are settings of a broker's client.
+
+    >>> open_topic("log:data/orders").exists()
+    False
+    """
+    scheme, _, rest = address.partition(":")
+    if scheme == "kafka" and rest:
+        from headgate.connectors.kafka_topic import KafkaTopic
+
+        return KafkaTopic(address, options or {})
+    if scheme == "pulsar" and rest:
+        raise UsageError(
+            "pulsar:// topics are not supported yet",
+            remedy="use log:PATH or kafka://host:port/topic",
+        )
+    if scheme != "log" or not rest:
+        raise UsageError(
+            f"'{address}' is not a topic's address",
+            expected="log:PATH, kafka://host:port/topic or pulsar://host:port/topic",
+            remedy=f"did you mean log:{address}?" if not rest else "name a folder: log:data/orders",
+        )
+    from headgate.connectors.log_topic import LogTopic
+
+    if options:
+        raise UsageError(
+            "a log topic has no client to set options of",
+            remedy="leave out --option, which is for brokers",
+        )
+    return LogTopic(rest)
