@@ -150,12 +150,16 @@ def test_a_reader_that_goes_away_is_not_an_error(address: str) -> None:
     ("arguments", "code", "said"),
     [
         (["create", "orders"], 2, "did you mean log:orders?"),
-        (["create", "kafka://localhost:9092/orders"], 2, "not supported yet"),
+        (["create", "kafka://localhost/orders"], 2, "expected kafka://host:port"),
         (["read", "pulsar://localhost:6650/orders"], 2, "not supported yet"),
         (["read", "log:nowhere/at_all"], 3, "make it with headgate topic create"),
         (["produce", "log:nowhere/at_all"], 3, "no topic at log:nowhere/at_all"),
         (["create", "log:x", "--partitions", "0"], 2, "--partitions"),
         (["create", "log:x", "--retention", "7d"], 2, "keeps every record"),
+        (["create", "log:x", "--compact"], 2, "keeps every record"),
+        (["create", "log:x", "--retention", "soon"], 2, "--retention is not a duration"),
+        (["create", "log:x", "--replication", "2"], 2, "leave out --replication"),
+        (["create", "log:x", "--option", "acks=1"], 2, "leave out --option"),
     ],
 )
 def test_mistakes_have_a_sentence_and_a_code(

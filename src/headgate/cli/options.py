@@ -1,4 +1,4 @@
-"""Options with a grammar of their own: ``--set k=v`` and Spark's flags after ``--``."""
+"""Options with a grammar: ``--set k=v``, ``--option k=v`` and Spark's flags after ``--``."""
 
 from __future__ import annotations
 
@@ -6,16 +6,65 @@ import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from headgate.errors import UsageError
+from headgate.errors import NotFoundError, UsageError
 
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Set a param of the job; may be repeated."),
 ]
+
+ClientOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        "-o",
+        metavar="NAME=VALUE|@FILE",
+        help="A setting of the broker's client, or a file of them; may be repeated.",
+    ),
+]
+
+
+def parse_client_options(given: Sequence[str] | None) -> dict[str, str]:
+    """``["a=1", "@FILE"]`` with the lines of the file, where passwords are not seen by others.
+
+    >>> parse_client_options(["security.protocol=SASL_SSL"])
+    {'security.protocol': 'SASL_SSL'}
+    """
+    options: dict[str, str] = {}
+    for text in given or ():
+        for where, pair in _lines(text[1:]) if text.startswith("@") else [("--option", text)]:
+            name, equals, value = (part.strip() for part in pair.partition("="))
+            if not equals or not name:
+                raise UsageError(
+                    # The text is not shown: it may be a password.
+                    f"{where} is not a pair",
+                    expected="NAME=VALUE",
+                    remedy="for instance --option security.protocol=SASL_SSL, or @FILE with such "
+                    "lines",
+                )
+            if name in options:
+                raise UsageError(f"the option {name} is given twice", remedy="give it once")
+            options[name] = value
+    return options
+
+
+def _lines(file: str) -> list[tuple[str, str]]:
+    """Where each line is, and the line; without comments and blank ones."""
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise NotFoundError(
+            f"there is no file {file}", remedy="check the path after --option @"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} cannot be read ({error})", remedy="check the file") from error
+    lines = [(f"line {n} of {file}", line.strip()) for n, line in enumerate(text.splitlines(), 1)]
+    return [(where, line) for where, line in lines if line and not line.startswith("#")]
 
 
 def parse_params(pairs: Sequence[str] | None) -> dict[str, str]:

@@ -16,7 +16,7 @@ from headgate.cli.common import Ui
 from headgate.errors import UsageError
 
 if TYPE_CHECKING:
-    from headgate.connectors.log_files import Record
+    from headgate.connectors.log_format import Record
 
 _CHUNK = 50_000
 _WAIT_SECONDS = 0.2
@@ -63,7 +63,7 @@ class Lines:
 
     def record(self, line: bytes) -> Record | None:
         """The record of a line, or nothing if it is blank."""
-        from headgate.connectors.log_files import Record
+        from headgate.connectors.log_format import Record
 
         self.number += 1
         try:
@@ -119,6 +119,8 @@ def send(
     progress: Progress,
 ) -> int:
     """Send every line; gives how many records were acknowledged."""
+    from headgate.connectors.topic_client import NotAcknowledgedError
+
     chunk: list[Record] = []
     size, sent, began = 0, 0, time.monotonic()
     most = _CHUNK if rate is None else max(1, min(_CHUNK, int(rate * _WAIT_SECONDS)))
@@ -127,7 +129,10 @@ def send(
         nonlocal chunk, size, sent
         if not chunk:
             return
-        append(chunk)
+        try:
+            append(chunk)
+        except NotAcknowledgedError as error:
+            raise error.after(sent) from error
         sent += len(chunk)
         progress.add(len(chunk), size)
         chunk, size = [], 0

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import json
 import sys
-import time
+from contextlib import closing
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from headgate.cli.common import HELP, Ui, command
+from headgate.cli.options import ClientOption, parse_client_options
 from headgate.cli.produce import Lines, Progress, key_of, read_lines, send
 from headgate.cli.tables import number, table
+from headgate.durations import parse_duration
 from headgate.errors import NotFoundError, RefusedError, UsageError
 from headgate.snapshots.model import to_iso
 
 if TYPE_CHECKING:
-    from headgate.connectors.log_files import LogRecord, TopicFiles
-
-_FOLLOW_SECONDS = 0.2
+    from headgate.connectors.topic_client import (
+        NewTopic,
+        Place,
+        TopicClient,
+        TopicFacts,
+        TopicRecord,
+    )
 
 Address = Annotated[
     str,
@@ -45,29 +52,38 @@ def create(
         int, typer.Option("--partitions", metavar="N", min=1, help="How many partitions.")
     ] = 1,
     retention: Annotated[
-        str, typer.Option("--retention", help="infinite, or how long a broker keeps records.")
-    ] = "infinite",
+        str | None,
+        typer.Option(
+            "--retention",
+            metavar="infinite|TIME",
+            help="How long a broker keeps records, such as 7d [default: infinite].",
+        ),
+    ] = None,
     compact: Annotated[
         bool, typer.Option("--compact", help="Let a broker keep only the newest of each key.")
     ] = False,
+    replication: Annotated[
+        int | None,
+        typer.Option(
+            "--replication",
+            metavar="N",
+            min=1,
+            help="On how many brokers each record is [default: as the broker is set].",
+        ),
+    ] = None,
+    option: ClientOption = None,
 ) -> None:
     """Make a topic; one that is there already is left as it is."""
-    files = _open(address)
-    if retention != "infinite" or compact:
-        raise UsageError(
-            "a log topic keeps every record",
-            remedy="leave out --retention and --compact, which are for brokers",
-        )
-    made = not files.exists()
-    if made:
-        files.create(partitions)
-    elif files.partitions() != partitions:
-        raise RefusedError(
-            f"the topic {address} is there already",
-            expected=f"{partitions} partitions",
-            got=str(files.partitions()),
-            remedy=f"say --partitions {files.partitions()}, or choose another address",
-        )
+    from headgate.connectors.topic_client import NewTopic, Retention
+
+    topic = _open(address, option)
+    kept = None
+    if retention not in (None, "infinite"):
+        kept = parse_duration(retention or "", what="--retention")
+    wanted = NewTopic(partitions, Retention(kept, compact), replication)
+    made = topic.create(wanted)
+    if not made:
+        _must_fit(address, topic.facts(), wanted, any_retention=retention is None and not compact)
     ui.say(
         f"created {address} with {partitions} partition{'s' * (partitions != 1)}"
         if made
@@ -95,17 +111,18 @@ def produce(
     partition: Annotated[
         int | None, typer.Option("--partition", metavar="N", help="Send all to this partition.")
     ] = None,
+    option: ClientOption = None,
 ) -> None:
     """Send a record a line."""
     if key is not None and with_keys:
         raise UsageError("--key and --with-keys exclude each other", remedy="use one of them")
     if rate is not None and rate <= 0:
         raise UsageError("--rate is too small", expected="more than 0", remedy="leave it out")
-    files = _existing(address)
-    if partition is not None and not 0 <= partition < files.partitions():
+    topic = _existing(address, option)
+    if partition is not None and not 0 <= partition < (count := topic.partitions()):
         raise UsageError(
             f"{address} has no partition {partition}",
-            expected=f"0 to {files.partitions() - 1}",
+            expected=f"0 to {count - 1}",
             remedy="choose one of its partitions, or leave --partition out",
         )
     source = Path(file)
@@ -116,7 +133,7 @@ def produce(
         sent = send(
             read_lines(source if file != "-" else None),
             lines,
-            append=lambda records: files.append(records, partition=partition),
+            append=lambda records: topic.append(records, partition=partition),
             rate=rate,
             progress=progress,
         )
@@ -139,89 +156,93 @@ def read(
     committed: Annotated[
         bool,
         typer.Option(
-            "--committed/--uncommitted", help="Transactions of brokers; a log has none open."
+            "--committed/--uncommitted",
+            help="Leave out records of open and aborted transactions, or not; a log has none.",
         ),
     ] = True,
+    option: ClientOption = None,
 ) -> None:
     """Print a record a line, up to the end of the topic unless --follow."""
-    del committed
-    files = _existing(address)
-    offsets = _first_offsets(files, start)
-    left = limit
-    while left is None or left > 0:
-        for record in files.read(offsets):
-            if left is not None and left <= 0:
-                break
+    place = _place(start)
+    topic = _existing(address, option)
+    first = topic.offsets(place, committed=committed)
+    if limit == 0:
+        return
+    printed = 0
+    with closing(topic.read(first, committed=committed, follow=follow)) as records:
+        for record in records:
+            if record is None:
+                sys.stdout.flush()  # it waits: what came so far is to be seen
+                continue
             _print(ui, record, keys=keys)
-            offsets[record.partition] = record.offset + 1
-            left = left - 1 if left is not None else None
-        if not follow:
-            break
-        sys.stdout.flush()
-        time.sleep(_FOLLOW_SECONDS)
+            printed += 1
+            if printed == limit:
+                break
 
 
-def describe(ui: Ui, address: Address) -> None:
+def describe(ui: Ui, address: Address, option: ClientOption = None) -> None:
     """Show a topic's partitions with their offsets."""
-    files = _existing(address)
-    first, end = files.start_offsets(), files.end_offsets()
-    rows = [(part, first[part], end[part]) for part in sorted(end)]
-    total = sum(stop - begin for _, begin, stop in rows)
+    facts = _existing(address, option).facts()
+    parts = facts.partitions
+    total = sum(part.records for part in parts)
+    retention = facts.retention
 
     def text() -> str:
-        lines = table(
-            ["PARTITION", "FIRST OFFSET", "END OFFSET", "RECORDS"],
-            [[str(p), number(a), number(b), number(b - a)] for p, a, b in rows],
-            right=["PARTITION", "FIRST OFFSET", "END OFFSET", "RECORDS"],
-        )
-        return f"{address}   {len(rows)} partitions   {total:,} records   kept for ever\n{lines}"
+        head = ["PARTITION", "FIRST OFFSET", "END OFFSET", "RECORDS"]
+        rows = [[p.partition, p.first_offset, p.end_offset, p.records] for p in parts]
+        lines = table(head, [[str(a), *map(number, rest)] for a, *rest in rows], right=head)
+        kept = retention.words() if retention else "retention not to be seen"
+        return f"{address}   {len(rows)} partitions   {total:,} records   {kept}\n{lines}"
 
-    ui.data(
-        {
-            "address": address,
-            "partitions": [
-                {"partition": p, "first_offset": a, "end_offset": b, "records": b - a}
-                for p, a, b in rows
-            ],
-            "records": total,
-            "retention": "infinite",
-        },
-        text,
-    )
+    told: dict[str, object] = {
+        "address": address,
+        "partitions": [asdict(part) for part in parts],
+        "records": total,
+        "retention": str(retention) if retention else None,
+    }
+    if facts.replication is not None:
+        told |= {"replication": facts.replication, "leaders": facts.leaders}
+    ui.data(told, text)
 
 
-def _open(address: str) -> TopicFiles:
-    scheme, _, path = address.partition(":")
-    if scheme in ("kafka", "pulsar"):
-        raise UsageError(
-            f"{scheme}:// topics are not supported yet", remedy="use an embedded topic: log:PATH"
-        )
-    if scheme != "log" or not path:
-        raise UsageError(
-            f"'{address}' is not a topic's address",
-            expected="log:PATH, kafka://host:port/topic or pulsar://host:port/topic",
-            remedy=f"did you mean log:{address}?" if not path else "name a folder: log:data/orders",
-        )
-    from headgate.connectors.log_files import TopicFiles
+def _open(address: str, options: list[str] | None) -> TopicClient:
+    from headgate.connectors.topic_client import open_topic
 
-    return TopicFiles(path)
+    return open_topic(address, parse_client_options(options))
 
 
-def _existing(address: str) -> TopicFiles:
-    files = _open(address)
-    if not files.exists():
+def _existing(address: str, options: list[str] | None) -> TopicClient:
+    topic = _open(address, options)
+    if not topic.exists():
         raise NotFoundError(
             f"there is no topic at {address}",
             remedy=f"make it with headgate topic create {address}",
         )
-    return files
+    return topic
 
 
-def _first_offsets(files: TopicFiles, start: str) -> dict[int, int]:
-    if start == "earliest":
-        return dict(files.start_offsets())
-    if start == "latest":
-        return dict(files.end_offsets())
+def _must_fit(address: str, facts: TopicFacts, wanted: NewTopic, *, any_retention: bool) -> None:
+    """Refuse a topic that is there but is not what was asked for."""
+    count = len(facts.partitions)
+    expected = got = remedy = ""
+    if count != wanted.partitions:
+        expected, got = f"{wanted.partitions} partitions", str(count)
+        remedy = f"say --partitions {count}, or choose another address"
+    elif wanted.replication not in (None, facts.replication):
+        expected, got = f"replication {wanted.replication}", str(facts.replication)
+        remedy = "leave out --replication, or choose another address"
+    elif not any_retention and facts.retention not in (None, wanted.retention):
+        expected, got = f"retention {wanted.retention}", str(facts.retention)
+        remedy = "leave out --retention and --compact, or choose another address"
+    if remedy:
+        raise RefusedError(
+            f"the topic {address} is there already", expected=expected, got=got, remedy=remedy
+        )
+
+
+def _place(start: str) -> Place:
+    if start in ("earliest", "latest"):
+        return cast("Place", start)
     try:
         when = datetime.fromisoformat(start)
     except ValueError:
@@ -231,21 +252,40 @@ def _first_offsets(files: TopicFiles, start: str) -> dict[int, int]:
             got=repr(start),
             remedy="use one of the three",
         ) from None
-    return dict(files.offsets_at(when if when.tzinfo else when.astimezone()))
+    return when if when.tzinfo else when.astimezone()
 
 
-def _print(ui: Ui, record: LogRecord, *, keys: bool) -> None:
+def _print(ui: Ui, record: TopicRecord, *, keys: bool) -> None:
     if ui.json:
-        told = {
+        told: dict[str, object] = {
             "version": 1,
             "partition": record.partition,
             "offset": record.offset,
-            "timestamp": to_iso(datetime.fromtimestamp(record.timestamp_ms / 1000, UTC)),
+            "timestamp": _time(record.timestamp_ms),
             "key": record.key,
             "value": record.value,
         }
+        if record.headers:
+            told["headers"] = _headers(record)
         print(json.dumps(told, ensure_ascii=False))
     elif keys:
         print(f"{record.key if record.key is not None else ''}\t{record.value or ''}")
     else:
         print(record.value or "")
+
+
+def _time(millis: int | None) -> str | None:
+    if millis is None:
+        return None
+    try:
+        return to_iso(datetime.fromtimestamp(millis / 1000, UTC))
+    except (ValueError, OverflowError, OSError):
+        return None  # a producer may write any number, also one that is no time
+
+
+def _headers(record: TopicRecord) -> dict[str, object]:
+    """Headers by name; a name that is there more than once has the list of its values."""
+    found: dict[str, list[str | None]] = {}
+    for name, value in record.headers:
+        found.setdefault(name, []).append(value)
+    return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
