@@ -14,10 +14,11 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate import kernel
 from headgate.connectors.log_files import Record, TopicFiles
-from tests.kernel.support import decode, read_stream, run
+from tests.kernel.support import SINKS, decode, read_stream, run
 
 MARKERS = "headgate-markers"
 TASKS = 4
@@ -28,7 +29,7 @@ class Kafka:
 
     def __init__(self, servers: str) -> None:
         self.servers = servers
-        self.admin = AdminClient({"bootstrap.servers": servers})
+        self.admin = AdminClient({"bootstrap.servers": servers, "log_level": 2})
 
     def topic(self, partitions: int = 1, **config: str) -> str:
         """A new topic."""
@@ -100,13 +101,18 @@ class Kafka:
 class Job:
     """Ids from a log topic to Kafka, by key in four tasks; each test has a name of its own."""
 
-    def __init__(self, spark: SparkSession, kafka: Kafka, folder: Path) -> None:
-        self.name = f"job-{uuid.uuid4().hex[:8]}"
+    def __init__(
+        self, spark: SparkSession, kafka: Kafka, folder: Path, name: str | None = None
+    ) -> None:
+        self.name = name or f"job-{uuid.uuid4().hex[:8]}"
+        self.key = f"{self.name}/".encode()
+        self.client = {"bootstrap.servers": kafka.servers}
         self.spark = spark
         self.kafka = kafka
         self.folder = folder
         self.source = TopicFiles(folder / "source")
-        self.source.create(2)
+        if name is None:
+            self.source.create(2)
 
     def add(self, ids: Sequence[int]) -> None:
         self.source.append([Record(json.dumps({"id": n})) for n in ids])
@@ -138,7 +144,7 @@ class Job:
         return {
             "name": topic, "kind": "kafka", "path": topic, "key": None, "lead": [],
             "delivery": "exactly_once", "transaction_timeout_ms": 60000, "marker_topic": MARKERS,
-            "client": {"bootstrap.servers": self.kafka.servers}, **other,
+            "client": self.client, **other,
         }  # fmt: skip
 
     def spec(self, *sinks: Mapping[str, Any] | str, run: str = "r1") -> str:
@@ -147,7 +153,27 @@ class Job:
 
     def run(self, frame: DataFrame, spec: str) -> None:
         """To the end of the source, with a checkpoint for each run."""
-        run(frame, spec, self.folder / f"ck-{json.loads(spec)['run']}")
+        run(frame, spec, self._checkpoint(spec))
+
+    def start(self, frame: DataFrame, spec: str) -> StreamingQuery:
+        """A query that goes on, as soon as there is something."""
+        return (
+            frame.writeStream.format(SINKS)
+            .option("spec", spec)
+            .option("checkpointLocation", str(self._checkpoint(spec)))
+            .trigger(processingTime="0 seconds")
+            .start()
+        )
+
+    def _checkpoint(self, spec: str) -> Path:
+        return self.folder / f"ck-{json.loads(spec)['run']}"
+
+    def wait_until_nothing_is_open(self) -> None:
+        """A task that fails ends its transaction without waiting for it."""
+        until = time.monotonic() + 30
+        while found := kernel.kafka_open_transactions(self.spark, self.client, self.name):
+            assert time.monotonic() < until, found
+            time.sleep(0.02)
 
     def transactional_id(self, task: int) -> str:
         return f"headgate.{self.name}.0.{task}"
