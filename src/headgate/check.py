@@ -43,11 +43,12 @@ def _refuse_changing(plan: Plan) -> None:
                     f" sink '{sink.step.id}' cannot be exactly once",
                     step=id,
                     remedy="derive the value from the record instead",
-                    location=_location(step),
+                    location=location_of(step),
                 )
 
 
-def _location(step: Step) -> Location | None:
+def location_of(step: Step) -> Location | None:
+    """Where a step was written."""
     file, _, line = (step.location or "").rpartition(":")
     return Location(file, int(line)) if file and line.isdigit() else None
 
@@ -79,7 +80,7 @@ def _checked(check: Callable[[], None], step: Step) -> None:
         check()
     except HeadgateError as error:
         error.step = error.step or step.id
-        error.location = error.location or _location(step)
+        error.location = error.location or location_of(step)
         raise
 
 

@@ -8,10 +8,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from headgate.doctor_check import Check
 from headgate.errors import HeadgateError
 from headgate.java import find_java
 from headgate.spark_jars import KERNEL_JAR, find_spark_jars, read_kernel_jar
@@ -21,21 +21,8 @@ _MEMORY_HINT, _DISK_HINT = 4 * _GIB, 5 * _GIB
 _OLDEST_PYTHON = (3, 11)
 
 
-@dataclass(frozen=True)
-class Check:
-    """One thing that was looked at: good or not, what was found, and what to do about it.
-
-    A check that is good may still carry a remedy: it is a hint then.
-    """
-
-    name: str
-    ok: bool
-    detail: str
-    remedy: str | None = None
-
-
 def run_checks(home: str | None = None, live: bool = False) -> list[Check]:
-    """Look at everything once; `live` also starts Java and writes to a remote home.
+    """Look at everything once; `live` also starts Java, writes to a remote home, asks brokers.
 
     >>> [check.name for check in run_checks()][:3]
     ['python', 'java', 'pyspark']
@@ -53,7 +40,8 @@ def run_checks(home: str | None = None, live: bool = False) -> list[Check]:
         _memory,
         lambda: _disk(home),
     ]
-    return [check() for check in checks]
+    found = [check() for check in checks]
+    return [*found, *(_brokers(home) if live else ())]
 
 
 def _python() -> Check:
@@ -195,6 +183,15 @@ def _remote_home(home: str, live: bool) -> Check:
         remedy = f"check the address, its credentials and that fsspec knows '{protocol}'"
         return Check("home", False, f"{home}: {type(error).__name__}: {error}", remedy)
     return Check("home", True, f"{home} is writable")
+
+
+def _brokers(home: str) -> list[Check]:
+    from headgate.doctor_brokers import broker_checks
+
+    try:
+        return list(broker_checks(home))
+    except (HeadgateError, OSError):
+        return []  # a home that cannot be read has its own check
 
 
 def _memory() -> Check:

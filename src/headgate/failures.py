@@ -22,7 +22,7 @@ class Reason(Enum):
     OFFSET_GONE = (
         "records that the job has not read yet are gone from the topic",
         False,
-        "start from what is there with --fresh, or bring the records back",
+        "bring the records back, or go on without them: on_data_loss='continue' (Kafka), --fresh",
     )
     TOPIC_DAMAGED = ("a topic's files are not as they should be", False, "restore them")
     USER_CODE = ("the job's own Python code raised", False, "correct the code, then start again")
@@ -52,6 +52,32 @@ class Reason(Enum):
         "see which process drives it now with headgate show",
     )
     CRASH_ASKED = ("a test asked for a crash", False, "start again")
+    RECORD_TOO_LARGE = (
+        "a record is larger than Kafka takes",
+        False,
+        "raise max.message.bytes of the topic and max.request.size of the sink, or make it smaller",
+    )
+    BROKER_UNREACHABLE = (
+        "the broker does not answer",
+        True,
+        "see that it runs and can be reached from the driver and the executors",
+    )
+    NOT_AUTHORISED = (
+        "the broker does not let the job in",
+        False,
+        "check the credentials in the options, and the rights to topics, groups and transactions",
+    )
+    PRODUCER_FENCED = (
+        "another process writes with the job's transactional ids",
+        True,
+        "see that no second copy of the job runs from another home",
+    )
+    TRANSACTION_TIMEOUT = (
+        "a batch took longer than its Kafka transactions may last",
+        True,
+        "raise transaction_timeout of the sinks, or take fewer records a batch with max_records",
+    )
+    KAFKA = ("Kafka refused a request", True, "run with --debug to see all that Kafka said")
     STEP_TWICE = ("a step would have run twice", False, "report this: it is a defect of Headgate")
     UNKNOWN = ("the query failed", True, "run with --debug to see all that Spark said")
 
@@ -88,6 +114,15 @@ _SIGNS: tuple[tuple[str, Reason], ...] = (
     ("STATEFUL_OPERATOR_NOT_MATCH", Reason.STATE_SCHEMA),
     ("CANNOT_LOAD_STATE_STORE", Reason.STATE_FILES),
     ("CHECKPOINT_FILE_CHECKSUM", Reason.STATE_FILES),
+    # what Spark's Kafka source says
+    ("KAFKA_DATA_LOSS", Reason.OFFSET_GONE),
+    ("Some data may have been lost", Reason.OFFSET_GONE),
+    ("OffsetOutOfRangeException", Reason.OFFSET_GONE),
+    ("UnknownTopicOrPartitionException", Reason.TOPIC_MISSING),
+    ("AuthorizationException", Reason.NOT_AUTHORISED),
+    ("AuthenticationException", Reason.NOT_AUTHORISED),
+    ("org.apache.kafka.common.errors.TimeoutException", Reason.BROKER_UNREACHABLE),
+    ("No resolvable bootstrap urls", Reason.BROKER_UNREACHABLE),
     ("OutOfMemoryError", Reason.OUT_OF_MEMORY),
     ("ExecutorLostFailure", Reason.EXECUTOR_LOST),
     ("SparkArithmeticException", Reason.EXPRESSION),
@@ -166,6 +201,8 @@ def _ours(kind: str, rest: str) -> Failure:
         return Failure(Reason.TOPIC_MISSING, f"there is no topic at {rest}")
     if kind == "OFFSET_GONE":
         return Failure(Reason.OFFSET_GONE, f"{Reason.OFFSET_GONE.text}: {rest}")
+    if kind == "KAFKA":
+        return _kafka(data)
     if kind == "STEP_TWICE":
         return Failure(Reason.STEP_TWICE, rest)
     if kind == "LEASE_LOST":
@@ -173,6 +210,25 @@ def _ours(kind: str, rest: str) -> Failure:
     if kind == "CRASH":
         return Failure(Reason.CRASH_ASKED, f"{Reason.CRASH_ASKED.text}: {rest}")
     return Failure(Reason.TOPIC_DAMAGED, f"{kind.lower().replace('_', ' ')}: {rest}")
+
+
+def kafka_reason(kind: str) -> Reason:
+    """The reason that the kernel's Kafka code names.
+
+    >>> kafka_reason("TOPIC_MISSING").retryable
+    False
+    """
+    return Reason.__members__.get(kind, Reason.KAFKA)
+
+
+def _kafka(data: dict[str, Any]) -> Failure:
+    reason = kafka_reason(str(data.get("kind")))
+    topic, servers = data.get("topic"), data.get("servers")
+    where = f"kafka://{servers}/{topic}" if servers and topic else topic or servers
+    if reason is Reason.TOPIC_MISSING:
+        return Failure(reason, f"there is no topic {where}")
+    said = _short(str(data.get("message") or "it said no more"))
+    return Failure(reason, f"{reason.text}{f' ({where})' if where else ''}: {said}")
 
 
 def _first_line(text: str) -> str:

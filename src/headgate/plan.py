@@ -20,6 +20,8 @@ from headgate.graph import Edge, Graph, Step, operator_id
 
 RawSource: TypeAlias = Source | Callable[[SparkSession], DataFrame]
 Transform: TypeAlias = Callable[[DataFrame], DataFrame]
+LEAD = "__hg_"
+"""What stands before a part of a record in the name of a sink's column: `__hg_key`, ..."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]{0,99}")
 
 

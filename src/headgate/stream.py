@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from headgate import kernel
 from headgate.connectors.base import Expr, Sink
 from headgate.errors import GraphError, user_location
 from headgate.graph import Edge, Step
 from headgate.plan import (
+    LEAD,
     Node,
     Plan,
     SinkOp,
@@ -238,14 +239,11 @@ class Stream:
                 remedy="give a sink",
                 location=user_location(),
             )
-        prototype = self._plan.prototype(self.schema)
-        if sink.key is not None:
-            key = column(sink.key)
-            keyed = analysed(prototype, name, lambda df: df.select(key), "the sink's key")
-            self._plan.note_changing(name, keyed)
         detail = {"address": sink.describe()}
-        if sink.key is not None:
-            detail["key"] = expression_text(sink.key)
+        lead = StructType()
+        for part, expression in sink.lead().items():
+            lead = lead.add(self._lead(name, sink, part, expression))
+            detail[part] = expression_text(expression)
         step = Step(
             id=name,
             kind="sink",
@@ -256,7 +254,20 @@ class Stream:
             detail=detail,
             location=str(user_location()),
         )
-        self._plan.add(step, SinkOp(sink), {})
+        self._plan.add(step, SinkOp(sink), {"lead": lead})
+
+    def _lead(self, step: str, sink: Sink, part: str, expression: Expr) -> StructField:
+        """The column of a part of the records that a sink writes, in the type that it writes."""
+        made = column(expression)
+        prototype = self._plan.prototype(self.schema)
+        typed = analysed(prototype, step, lambda df: df.select(made), f"the sink's {part}")
+        self._plan.note_changing(step, typed)
+        try:
+            return StructField(LEAD + part, sink.lead_type(part, typed.schema[0].dataType))
+        except GraphError as error:
+            error.step = error.step or step
+            error.location = error.location or user_location()
+            raise
 
     def _stateless(self, kind: str, apply: Transform, detail: str) -> Stream:
         origin = self._node.step.id

@@ -34,7 +34,9 @@ class Kafka:
     def topic(self, partitions: int = 1, **config: str) -> str:
         """A new topic."""
         name = f"t-{uuid.uuid4().hex[:10]}"
-        made = NewTopic(name, partitions, 1, config={k.replace("_", "."): v for k, v in config.items()})
+        made = NewTopic(
+            name, partitions, 1, config={k.replace("_", "."): v for k, v in config.items()}
+        )
         self.admin.create_topics([made])[name].result(30)
         return name
 

@@ -12,19 +12,19 @@ from pathlib import Path
 import pyspark
 
 from headgate.java import find_java
-
-OUTPUTS = ("enriched", "missing_users", "missing_items", "malformed")
+from tests.reliability.topics import INPUTS, OUTPUTS, Topics, topics_of
 
 
 class Driver:
     """One `headgate run` process."""
 
     def __init__(
-        self, app: Path, data: Path, home: Path, *flags: str, spark: tuple[str, ...] = (),
+        self, app: Path, data: Path | Topics, home: Path, *flags: str, spark: tuple[str, ...] = (),
         env: dict[str, str] | None = None,
     ) -> None:  # fmt: skip
-        topics = ("orders", "users", "items", *OUTPUTS)
-        sets = [word for t in topics for word in ("--set", f"{t}=log:{data / t}")]
+        topics = topics_of(data)
+        names = (*INPUTS, *OUTPUTS)
+        sets = [word for name in names for word in ("--set", f"{name}={topics.address(name)}")]
         self.log = home.parent / "driver.log"
         with open(self.log, "a") as log:
             self.process = subprocess.Popen(

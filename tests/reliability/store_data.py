@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from headgate.connectors.log_files import Record, TopicFiles
+from headgate.connectors.log_files import Record
+from tests.reliability.topics import Topics, topics_of
 
 USERS, ITEMS = 3000, 300
 
@@ -22,11 +23,11 @@ class Producer(threading.Thread):
     """
 
     def __init__(
-        self, data: Path, *, orders: int, chunks: int, seed: int,
+        self, data: Path | Topics, *, orders: int, chunks: int, seed: int,
         taken: Callable[[], int] = lambda: 0, ahead: int = 3, fresh: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(daemon=True)
-        self._data = data
+        self._topics = topics_of(data)
         self._random = random.Random(seed)
         self._taken, self._ahead = taken, ahead
         self._hurry = threading.Event()
@@ -37,8 +38,7 @@ class Producer(threading.Thread):
         self._round = 0
         if not fresh:  # more of the same, into topics that are there
             return
-        for name in ("orders", "users", "items"):
-            TopicFiles(data / name).create(2)
+        self._topics.create(2)
         # keys are sparse: with dense ones a wrong snapshot can hide behind its replay
         self._write("users", [self._user(k) for k in range(0, USERS * 7, 7)])
         self._write("items", [self._item(k) for k in range(0, ITEMS * 3, 3)])
@@ -67,7 +67,7 @@ class Producer(threading.Thread):
         self.join()
 
     def _write(self, topic: str, records: list[Record]) -> None:
-        TopicFiles(self._data / topic).append(records)
+        self._topics.append(topic, records)
 
     def _user(self, key: int) -> Record:
         row = {"id": key, "firstName": f"F{key}-{self._round}", "lastName": None, "createdAt": key}

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headgate.connectors.log_files import TopicFiles
 from headgate.snapshots.home import Home, RunHome
+from tests.reliability.topics import OUTPUTS, Topics, topics_of
 
-OUTPUTS = ("enriched", "missing_users", "missing_items", "malformed")
 _ORDER = (
     "invoiceId", "lineItemId", "userId", "itemId", "itemName", "itemCategory", "price",
     "createdAt", "paidAt",
@@ -34,10 +33,10 @@ class Truth:
     """What every step must have counted, by step and metric."""
 
 
-def expected(home: Path, data: Path) -> Truth:
+def expected(home: Path, data: Path | Topics) -> Truth:
     """Replay every checkpoint of every run in plain Python."""
     job = Home(str(home)).job("store")
-    topics = {name: _records(data / name) for name in ("orders", "users", "items")}
+    topics = {name: _records(topics_of(data), name) for name in ("orders", "users", "items")}
     truth = Truth()
     for run in job.runs():
         order = _lookup_order(run)
@@ -64,22 +63,19 @@ def expected(home: Path, data: Path) -> Truth:
     return truth
 
 
-def written(data: Path) -> dict[str, Counter[str]]:
+def written(data: Path | Topics) -> dict[str, Counter[str]]:
     """What is in the output topics."""
     return {
-        name: Counter(_canonical(json.loads(r.value or "null"), name) for r in _read(data / name))
+        name: Counter(
+            _canonical(json.loads(r.value or "null"), name) for r in topics_of(data).read(name)
+        )
         for name in OUTPUTS
     }
 
 
-def _read(path: Path) -> list[Any]:
-    topic = TopicFiles(path)
-    return list(topic.read()) if topic.exists() else []
-
-
-def _records(path: Path) -> dict[int, list[Any]]:
+def _records(topics: Topics, name: str) -> dict[int, list[Any]]:
     found: dict[int, list[Any]] = {}
-    for record in _read(path):
+    for record in topics.read(name):
         found.setdefault(record.partition, []).append(record)
     return found
 

@@ -16,6 +16,7 @@ from headgate.state import StateReader
 from tests.reliability.processes import Driver
 from tests.reliability.store_data import Producer
 from tests.reliability.store_truth import expected, written
+from tests.reliability.topics import Topics
 
 STORE = Path(__file__).parents[2] / "examples" / "store" / "store.py"
 ORDERS = 200_000
@@ -38,12 +39,12 @@ def swapped(folder: Path) -> Path:
     return path
 
 
-def finish(app: Path, data: Path, home: Path) -> None:
+def finish(app: Path, data: Path | Topics, home: Path) -> None:
     driver = Driver(app, data, home, "--bounded")
     assert driver.wait(240) == 0, driver.text()[-3000:]
 
 
-def assert_truth(spark: SparkSession, data: Path, home: Path, orders: int) -> None:
+def assert_truth(spark: SparkSession, data: Path | Topics, home: Path, orders: int) -> None:
     truth = expected(home, data)
     got = written(data)
     for output, rows in truth.rows.items():

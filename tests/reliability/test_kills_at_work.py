@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,14 @@ def until(happens: Callable[[], bool], driver: Driver, seconds: float = 120) -> 
         assert time.monotonic() < end and driver.process.poll() is None, driver.text()[-3000:]
 
 
+def made_more(home: Path, before: int) -> bool:
+    return checkpoints(home) > before
+
+
+def is_gone(path: Path) -> bool:
+    return not path.exists()
+
+
 @pytest.mark.slow
 def test_a_driver_killed_while_it_makes_a_savepoint(spark: SparkSession, tmp_path: Path) -> None:
     data, home = tmp_path / "data", tmp_path / "home"
@@ -47,12 +56,12 @@ def test_a_driver_killed_while_it_makes_a_savepoint(spark: SparkSession, tmp_pat
     while hits == 0 and kills < 6:
         driver = Driver(app, data, home)
         before = checkpoints(home)
-        until(lambda before=before: checkpoints(home) > before, driver)  # type: ignore[misc]
+        until(partial(made_more, home, before), driver)
         lease = job.read().lease
         assert lease is not None
         folder = home / "jobs" / "store" / "savepoints" / f"half{kills}"
         Operations(job).request("savepoint", {"label": folder.name}, driver=lease.owner.token)
-        until(lambda folder=folder: os.path.exists(folder), driver)  # type: ignore[misc]
+        until(folder.exists, driver)
         driver.kill()
         kills += 1
         hits += not (folder / "manifest.json").exists()
@@ -77,9 +86,9 @@ def test_a_driver_killed_while_retention_deletes(spark: SparkSession, tmp_path: 
     for kill in range(2):
         driver = Driver(app, data, home)
         before = checkpoints(home)
-        until(lambda before=before: checkpoints(home) > before, driver)  # type: ignore[misc]
+        until(partial(made_more, home, before), driver)
         oldest = min(int(name) for name in os.listdir(offsets) if name.isdigit())
-        until(lambda oldest=oldest: not os.path.exists(offsets / str(oldest)), driver)  # type: ignore[misc]
+        until(partial(is_gone, offsets / str(oldest)), driver)
         driver.kill()
         print(f"kill {kill + 1}: ck:{oldest} had just been deleted")
     producer.finish()

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from headgate.errors import ExitCode, RefusedError
-from headgate.runtime.lease import Lease, is_gone, is_live, process_started, this_process
+from headgate.process_identity import process_started
+from headgate.runtime.lease import Lease, is_gone, is_live, this_process
 from headgate.snapshots.home import Home, JobHome
 from headgate.snapshots.model import JobRecord, LeaseRecord, now
 

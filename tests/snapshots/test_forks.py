@@ -18,27 +18,22 @@ from headgate.snapshots.savepoints import create_savepoint
 Run = Callable[..., RunOutcome]
 
 
-@hg.job("shop")
-def shop(job: hg.Job) -> None:
-    data, out = job.param("data"), job.param("out")
-    orders = job.source("orders", hg.topic(f"log:{data}/orders", schema="id BIGINT, user BIGINT"))
-    users = job.table(
-        "users", hg.topic(f"log:{data}/users", schema="id BIGINT, n BIGINT"), key="id"
-    )
-    found = orders.lookup("users_lookup", users, on="user", take=["n"])
-    found.select("id", "n").sink("out", hg.topic(f"log:{out}"))
+def selling(n: str) -> hg.JobDef:
+    """A shop's orders with their user's number, or what `n` makes of it."""
+
+    @hg.job("shop")
+    def shop(job: hg.Job) -> None:
+        data, out = job.param("data"), job.param("out")
+        order, user = "id BIGINT, user BIGINT", "id BIGINT, n BIGINT"
+        orders = job.source("orders", hg.topic(f"log:{data}/orders", schema=order))
+        users = job.table("users", hg.topic(f"log:{data}/users", schema=user), key="id")
+        found = orders.lookup("users_lookup", users, on="user", take=["n"])
+        found.select("id", n).sink("out", hg.topic(f"log:{out}"))
+
+    return shop
 
 
-@hg.job("shop")
-def doubled(job: hg.Job) -> None:
-    """The same graph but for what it does with a row."""
-    data, out = job.param("data"), job.param("out")
-    orders = job.source("orders", hg.topic(f"log:{data}/orders", schema="id BIGINT, user BIGINT"))
-    users = job.table(
-        "users", hg.topic(f"log:{data}/users", schema="id BIGINT, n BIGINT"), key="id"
-    )
-    found = orders.lookup("users_lookup", users, on="user", take=["n"])
-    found.select("id", "n * 2 AS n").sink("out", hg.topic(f"log:{out}"))
+shop, doubled = selling("n"), selling("n * 2 AS n")
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.errors import ExitCode, HeadgateError
-from headgate.runtime.lease import process_started, this_process
+from headgate.process_identity import pid_space, process_started
 from headgate.snapshots.files import LocalFiles, read_json, write_json
 from headgate.snapshots.model import check_version, from_iso, to_iso
 
@@ -67,12 +67,12 @@ class Process:
     @staticmethod
     def of(pid: int) -> Process:
         """The process that has this pid now."""
-        return Process(pid, process_started(pid) or "", this_process().space)
+        return Process(pid, process_started(pid) or "", pid_space())
 
     @property
     def alive(self) -> bool:
         """Whether it is still there."""
-        return self.space == this_process().space and process_started(self.pid) == self.started
+        return self.space == pid_space() and process_started(self.pid) == self.started
 
     def end(self, *, patience: float) -> None:
         """Ask it to end and wait until it has; kill it when patience is over."""

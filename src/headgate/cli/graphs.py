@@ -15,7 +15,9 @@ from headgate.errors import ExitCode, NotFoundError
 from headgate.graph.model import Graph
 
 if TYPE_CHECKING:
+    from headgate.broker_check import Asked
     from headgate.jobdef import JobDef
+    from headgate.plan import BuiltJob
 
 
 class GraphFormat(StrEnum):
@@ -37,18 +39,27 @@ def check(
     app: Annotated[str, typer.Argument(metavar="APP", help="path/to/file.py or file.py:job.")],
     params: SetOption = None,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="Also ask the brokers about topics and rights.")
+    ] = False,
 ) -> None:
     """Build a job's graph and check names, columns, keys and outputs; starts no query."""
-    found = _build(load_app(app).job, parse_params(params))
-    steps = len(found.steps)
+    job, given = load_app(app).job, parse_params(params)
+    built = _built(job, given)
+    found = built.graph
+    asked = _ask(ui, built, job.name) if live else None
+    problem = asked.problem if asked else None
+    ok = not (strict and found.warnings) and problem is None
     ui.data(
-        {"job": found.job, "ok": not (strict and found.warnings), "warnings": list(found.warnings),
-         "graph": found.to_json()},
-        lambda: f"{found.job}: {steps} steps, {len(found.sources)} sources, "
+        {"job": found.job, "ok": ok, "warnings": list(found.warnings), "graph": found.to_json(),
+         **({"live": asked.to_json()} if asked else {})},
+        lambda: f"{found.job}: {len(found.steps)} steps, {len(found.sources)} sources, "
         f"{len(found.warnings)} warnings",
     )  # fmt: skip
     for warning in found.warnings:
         ui.say(f"warning: {warning}")
+    if problem is not None:
+        raise problem
     if strict and found.warnings:
         raise typer.Exit(ExitCode.USAGE)
 
@@ -81,8 +92,24 @@ def _graph_of(ui: Ui, target: str, params: dict[str, str]) -> Graph:
 
 
 def _build(job: JobDef, params: dict[str, str]) -> Graph:
+    return _built(job, params).graph
+
+
+def _built(job: JobDef, params: dict[str, str]) -> BuiltJob:
     from headgate.runtime.session import get_session
 
     # Column names and types are Spark's to resolve, so a check needs a session, but no data.
     spark = get_session(parallelism=1, master=None, conf={})
-    return job.build(params, spark=spark).graph
+    return job.build(params, spark=spark)
+
+
+def _ask(ui: Ui, built: BuiltJob, job: str) -> Asked:
+    from headgate.broker_check import ask
+    from headgate.runtime.session import get_session
+
+    asked = ask(built, get_session(parallelism=1, master=None, conf={}), job)
+    for step, finding in asked.findings:
+        ui.say(f"{'ok' if finding.reason is None else 'WRONG'}  {step.id}: {finding.text}")
+    for transaction in asked.transactions:
+        ui.say(f"open transaction: {transaction}")
+    return asked

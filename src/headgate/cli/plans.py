@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from headgate.cli.options import SetOption, parse_params
 from headgate.errors import ExitCode
 from headgate.snapshots.snapshot import Snapshot, find_snapshot
 from headgate.snapshots.upgrade import UpgradePlan, plan_upgrade
+
+if TYPE_CHECKING:
+    from headgate.jobdef import JobDef
 
 
 def register(app: typer.Typer) -> None:
@@ -52,13 +55,11 @@ def plan(
 
 
 def _plan(
-    ui: Ui, job: object, params: dict[str, str], snapshot: Snapshot, parallelism: int | None
+    ui: Ui, job: JobDef, params: dict[str, str], snapshot: Snapshot, parallelism: int | None
 ) -> UpgradePlan:
     from headgate.compile import compile_job
-    from headgate.jobdef import JobDef
     from headgate.runtime.session import session_for_reading
 
-    assert isinstance(job, JobDef)
     ui.say("starting Spark to build the graph")
     partitions = parallelism or snapshot.run.parallelism
     with session_for_reading(parallelism=partitions) as spark:

@@ -35,13 +35,15 @@ class CompiledJob:
     def earliest(self, source: str) -> Mapping[str, int] | None:
         """The first offset that a source still has, by partition, if it can tell."""
         found = self.sources.get(source)
-        return found.earliest() if isinstance(found, Source) else None
+        return found.earliest(self.frame.sparkSession) if isinstance(found, Source) else None
 
     def start(
-        self, *, job: str, run: str, journal: str, checkpoint: str, bounded: bool, every: timedelta
-    ) -> StreamingQuery:
+        self, *, job: str, run: str, uid: str, journal: str, checkpoint: str, bounded: bool,
+        every: timedelta,
+    ) -> StreamingQuery:  # fmt: skip
         """Start the query for a run; a bounded one ends when it has read what is there."""
-        spec = self.sinks.spec(job=job, run=run, journal=journal)
+        self._bring_clients()
+        spec = self.sinks.spec(job=job, run=run, uid=uid, journal=journal)
         return kernel.start(
             self.frame,
             name=job,
@@ -50,11 +52,17 @@ class CompiledJob:
             every=None if bounded else every,
         )
 
-    def committed_batches(self, *, job: str, run: str) -> dict[str, int]:
+    def committed_batches(self, *, job: str, run: str, uid: str) -> dict[str, int]:
         """The last batch that each sink has out, for a run."""
-        spec = self.sinks.spec(job=job, run=run, journal="")
+        self._bring_clients()
+        spec = self.sinks.spec(job=job, run=run, uid=uid, journal="")
         committed = kernel.committed_batches(self.frame.sparkSession, spec)
         return {sink: n for sink, n in json.loads(committed).items() if n is not None}
+
+    def _bring_clients(self) -> None:
+        """The jars that the sinks' writers need beside the kernel's own."""
+        if "kafka" in self.sinks.kinds:
+            kernel.need_kafka(self.frame.sparkSession)
 
 
 def compile_job(built: BuiltJob, spark: SparkSession, *, parallelism: int) -> CompiledJob:
@@ -74,7 +82,8 @@ def compile_job(built: BuiltJob, spark: SparkSession, *, parallelism: int) -> Co
             return list(arrivals(built, node, _outputs(built, node, shared)))
 
         if ways(base):
-            fan_out(base, ways, sinks, outlets, parallelism)
+            placed = not isinstance(node.operation, SourceOp)
+            fan_out(base, ways, sinks, outlets, parallelism, placed=placed)
     if any(_waits(node) for node in built.nodes):
         outlets.leaves.append(sinks.nothing(ticks(spark)))
     frame = union_of(outlets.leaves)

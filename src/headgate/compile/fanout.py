@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, MapType, StructType
 
 from headgate import kernel
 from headgate.compile.paths import Arrival
-from headgate.compile.sinks import Sinks, sink_row
+from headgate.compile.sinks import Sinks, hashable, sink_row
 from headgate.plan import LookupOp, SinkOp
 
 
@@ -32,15 +31,23 @@ class Outlets:
 Ways = Callable[[DataFrame], Sequence[Arrival]]
 
 
-def fan_out(base: DataFrame, ways: Ways, sinks: Sinks, outlets: Outlets, partitions: int) -> None:
-    """Bring the rows of `base` to every user; `ways` gives the users' rows made from a base."""
+def fan_out(
+    base: DataFrame, ways: Ways, sinks: Sinks, outlets: Outlets, partitions: int, *, placed: bool
+) -> None:
+    """Bring the rows of `base` to every user; `ways` gives the users' rows made from a base.
+
+    `placed` says that a keyed shuffle has decided which partition each row is in.
+    """
     groups = _groups(base, ways(base), kernel.OUT in base.columns)
     if len(groups) > 1:
         base = _shared(base, groups[0], partitions)
+        placed = True
         groups = _groups(base, ways(base), kernel.OUT in base.columns)
     for number, group in enumerate(groups):
         # rows that ride along go with the first group; the others see live rows only
-        _deliver(base, group, sinks, outlets, riders=number == 0)
+        leaf = _deliver(base, group, sinks, outlets, riders=number == 0)
+        if leaf is not None:
+            outlets.leaves.append(leaf if placed else sinks.placed(leaf, partitions))
 
 
 @dataclass(frozen=True)
@@ -68,14 +75,14 @@ def _is_sink(arrival: Arrival) -> bool:
 
 def _deliver(
     base: DataFrame, group: _Group, sinks: Sinks, outlets: Outlets, *, riders: bool
-) -> None:
+) -> DataFrame | None:
+    """Rows to the stateful step that they are for; or, if they are for sinks alone, back."""
     if not group.chain:
         (arrival,) = group.arrivals
         if _is_sink(arrival):
-            outlets.leaves.append(sinks.leaf(arrival.node.step.id, sink_row(arrival)))
-        else:
-            outlets.inputs.setdefault(arrival.node.step.id, []).append(keyed(arrival))
-        return
+            return sinks.leaf(arrival.node.step.id, sink_row(arrival))
+        outlets.inputs.setdefault(arrival.node.step.id, []).append(keyed(arrival))
+        return None
     branches, step = [], None
     spread: list[str] = []
     for arrival in group.arrivals:
@@ -90,9 +97,9 @@ def _deliver(
     )
     assert split is not None, "every branch was found to be a chain"
     if step is None:
-        outlets.leaves.append(split)
-    else:
-        outlets.inputs.setdefault(step, []).append(split)
+        return split
+    outlets.inputs.setdefault(step, []).append(split)
+    return None
 
 
 def key_names(arrival: Arrival) -> list[str]:
@@ -123,10 +130,6 @@ def _shared(base: DataFrame, first: _Group, partitions: int) -> DataFrame:
     for arrival in first.arrivals:
         if not _is_sink(arrival):
             keys = [k for k in key_names(arrival) if k in base.columns]
-    keys = keys or [f.name for f in base.schema.fields if _hashable(f.dataType)]
+    keys = keys or hashable(base.schema)
     columns = [F.col(f"`{k}`") for k in keys]
     return kernel.tee(base.repartition(partitions, *columns) if columns else base.repartition(1))
-
-
-def _hashable(kind: object) -> bool:
-    return not isinstance(kind, MapType | ArrayType | StructType)

@@ -6,24 +6,34 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, MapType, StructType
 
 from headgate import kernel
 from headgate.compile.paths import Arrival
-from headgate.plan import BuiltJob, Node, SinkOp, column
-
-KEY = "__hg_key"
+from headgate.plan import LEAD, BuiltJob, Node, SinkOp, column
 
 
 def sink_row(arrival: Arrival) -> DataFrame:
-    """A sink's rows, with the record key first where the sink has one."""
-    sink = _sink_of(arrival.node).sink
-    if sink.key is None:
+    """A sink's rows: first the parts of a record that it makes, then the row's own columns."""
+    made = _sink_of(arrival.node).sink.lead()
+    if not made:
         return arrival.rows
-    key = column(sink.key).cast("string").alias(KEY)
-    return arrival.rows.select(key, *[F.col(f"`{c}`") for c in arrival.rows.columns])
+    types = arrival.node.schemas["lead"]
+    parts = [
+        column(expression).cast(types[LEAD + part].dataType).alias(LEAD + part)
+        for part, expression in made.items()
+    ]
+    # a sink that makes its own value needs nothing of the row
+    columns = [] if "value" in made else arrival.rows.columns
+    return arrival.rows.select(*parts, *[F.col(f"`{c}`") for c in columns])
+
+
+def hashable(schema: StructType) -> list[str]:
+    """The columns by whose values rows can be spread."""
+    nested = (MapType, ArrayType, StructType)
+    return [f.name for f in schema.fields if not isinstance(f.dataType, nested)]
 
 
 def _sink_of(node: Node) -> SinkOp:
@@ -45,10 +55,10 @@ class Sinks:
         schemas = []
         for node in nodes:
             (edge,) = node.step.inputs
-            rows = job.node(edge.step).schemas[edge.output]
-            if _sink_of(node).sink.key is not None:
-                rows = StructType(StructType().add(KEY, "string").fields + rows.fields)
-            schemas.append(rows)
+            lead = node.schemas["lead"].fields if _sink_of(node).sink.lead() else []
+            own_value = LEAD + "value" in [f.name for f in lead]
+            rows = [] if own_value else job.node(edge.step).schemas[edge.output].fields
+            schemas.append(StructType(lead + rows))
         return Sinks(nodes, tuple(schemas))
 
     def number(self, step: str) -> int:
@@ -65,6 +75,24 @@ class Sinks:
         ]
         return rows.select(F.lit(number).alias(kernel.SINK), *slots)
 
+    def placed(self, rows: DataFrame, partitions: int) -> DataFrame:
+        """The writer's rows where their own values put them, if a sink's tasks must not change.
+
+        A transaction belongs to a task and says "batch 7 of partition 3 is out". Partitions of a
+        source come and go with its data; those of a keyed shuffle hold the same rows in every
+        attempt. By the record's key, so that records of one key keep their order.
+        """
+        if not any(_sink_of(n).sink.by_task for n in self.nodes):
+            return rows
+        places = [self._place(number, schema) for number, schema in enumerate(self.schemas)]
+        return rows.repartition(partitions, F.coalesce(*places, F.lit(0)))
+
+    def _place(self, number: int, schema: StructType) -> Column:
+        names = [LEAD + "key"] if LEAD + "key" in schema.names else hashable(schema)
+        columns = [F.col(f"r{number}.`{name}`") for name in names]
+        spread = F.pmod(F.xxhash64(*columns), F.lit(1 << 30)).cast("int")
+        return F.when(F.col(kernel.SINK) == number, spread if columns else F.lit(0))
+
     def nothing(self, rows: DataFrame) -> DataFrame:
         """A source without rows as rows of the writer."""
         slots = [F.lit(None).cast(s).alias(f"r{i}") for i, s in enumerate(self.schemas)]
@@ -75,10 +103,15 @@ class Sinks:
         """Whether any of the sinks is written exactly once."""
         return any(_sink_of(n).sink.exactly_once for n in self.nodes)
 
-    def spec(self, *, job: str, run: str, journal: str) -> str:
+    @property
+    def kinds(self) -> set[str]:
+        """The systems that the sinks write to."""
+        return {_sink_of(n).sink.spec().kind for n in self.nodes}
+
+    def spec(self, *, job: str, run: str, uid: str, journal: str) -> str:
         """What the kernel's writer is told, as JSON."""
         sinks: list[dict[str, Any]] = [
-            _sink_of(n).sink.spec().to_json(n.step.id, keyed=_sink_of(n).sink.key is not None)
+            _sink_of(n).sink.spec().to_json(n.step.id, lead=list(_sink_of(n).sink.lead()))
             for n in self.nodes
         ]
-        return json.dumps({"job": job, "run": run, "journal": journal, "sinks": sinks})
+        return json.dumps({"job": job, "run": run, "uid": uid, "journal": journal, "sinks": sinks})

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -23,6 +26,10 @@ def ticks(spark: SparkSession) -> DataFrame:
     return spark.readStream.format(kernel.TICKS).load().alias(ALIAS + TICK)
 
 
+def _decoding(source: Source) -> dict[str, Any]:
+    return dataclasses.asdict(source.decoding())
+
+
 def source_frame(spark: SparkSession, node: Node) -> DataFrame:
     """The rows of a source with our hidden columns."""
     operation = node.operation
@@ -36,6 +43,7 @@ def source_frame(spark: SparkSession, node: Node) -> DataFrame:
             topic=operation.source.describe(),
             step=name,
             malformed=operation.malformed,
+            **_decoding(operation.source),
         )
     else:
         raw = operation.source(spark).alias(ALIAS + name)
@@ -72,6 +80,7 @@ def table_frame(spark: SparkSession, node: Node) -> DataFrame:
             malformed="fail",
             table=True,
             key_columns=_plain_keys(node, operation),
+            **_decoding(operation.source),
         )
         deleted = F.col(DELETED)
     else:

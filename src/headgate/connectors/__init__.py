@@ -4,7 +4,8 @@ from headgate.connectors.address import Topic, topic
 from headgate.connectors.base import Sink, Source, Start
 from headgate.connectors.console import ConsoleSink
 from headgate.connectors.files import FilesSink
-from headgate.connectors.kafka import KafkaSink, KafkaSource
+from headgate.connectors.kafka_sink import KafkaSink
+from headgate.connectors.kafka_source import KafkaSource
 from headgate.connectors.log import LogSink, LogSource
 from headgate.connectors.pulsar import PulsarSource
 

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
-from headgate.connectors.base import Expr, Sink, SinkSpec, Source, Start, not_available
+from headgate.connectors.base import (
+    Decoding,
+    Expr,
+    Finding,
+    Format,
+    Sink,
+    SinkSpec,
+    Source,
+    Start,
+)
+from headgate.connectors.kafka_client import split_kafka_address
+from headgate.connectors.kafka_sink import KafkaSink
+from headgate.connectors.kafka_source import KafkaSource
 from headgate.connectors.log import LogSink, LogSource
+from headgate.connectors.pulsar import PulsarSink, PulsarSource, split_pulsar_address
 from headgate.errors import GraphError
-from headgate.schemas import Schema, to_struct
+from headgate.schemas import Schema
+
+_KAFKA_SOURCE_FIELDS = ("format", "metadata")
+_KAFKA_SINK_FIELDS = ("value", "delivery", "transaction_timeout", "headers", "timestamp")
 
 
 @dataclass(frozen=True)
@@ -25,35 +42,87 @@ class Topic(Source, Sink):
     options: Mapping[str, str] = field(default_factory=dict)
 
     def struct(self) -> StructType:
-        if self.schema is None:
-            raise GraphError(
-                f"the topic {self.address} is read without a schema",
-                remedy='give it one: topic(address, schema="id BIGINT, ...")',
-            )
-        return to_struct(self.schema)
+        return self._source.struct()
+
+    def decoding(self) -> Decoding:
+        return self._source.decoding()
 
     def describe(self) -> str:
         return self.address
 
     def check(self) -> None:
-        path = self._path()
-        if self.schema is None:
-            LogSink(path, self.key, self.options).check()
-        else:
-            LogSource(path, self.schema, self.start, self.options).check()
+        # a topic may be both, in one job: what is read has a schema
+        (self._sink if self.schema is None else self._source).check()
+
+    def check_table(self) -> None:
+        self._source.check_table()
 
     def records(self, spark: SparkSession, *, table: bool) -> DataFrame:
-        source = LogSource(self._path(), self.struct(), self.start, self.options)
-        return source.records(spark, table=table)
+        return self._source.records(spark, table=table)
+
+    def earliest(self, spark: SparkSession) -> Mapping[str, int] | None:
+        return self._source.earliest(spark)
+
+    def live(self, spark: SparkSession) -> Sequence[Finding]:
+        return (self._sink if self.schema is None else self._source).live(spark)
+
+    @property
+    def exactly_once(self) -> bool:
+        return self._sink.exactly_once
+
+    def lead(self) -> Mapping[str, Expr]:
+        return self._sink.lead()
+
+    @property
+    def by_task(self) -> bool:
+        return self._sink.by_task
+
+    def lead_type(self, part: str, kind: DataType) -> DataType:
+        return self._sink.lead_type(part, kind)
+
+    def transactions(self, spark: SparkSession, job: str) -> Sequence[str]:
+        return self._sink.transactions(spark, job)
 
     def spec(self) -> SinkSpec:
-        return LogSink(self._path(), self.key, self.options).spec()
+        return self._sink.spec()
 
-    def _path(self) -> str:
-        scheme, path = split_address(self.address)
-        if scheme != "log":
-            raise not_available(scheme.capitalize(), "a log: address")
-        return path
+    @property
+    def _source(self) -> Source:
+        if self.schema is None:
+            raise GraphError(
+                f"the topic {self.address} is read without a schema",
+                remedy='give it one: topic(address, schema="id BIGINT, ...")',
+            )
+        scheme, rest = split_address(self.address)
+        if scheme == "log":
+            return LogSource(rest, self.schema, self.start, self.options)
+        if scheme == "pulsar":
+            return PulsarSource(*split_pulsar_address(rest), self.schema, self.start)
+        servers, name = split_kafka_address(rest)
+        own, others = _split(self.options, _KAFKA_SOURCE_FIELDS)
+        made = cast(Format, own.get("format", "json"))
+        return KafkaSource(
+            servers, name, self.schema, self.start, made, others, own.get("metadata", ())
+        )
+
+    @property
+    def _sink(self) -> Sink:
+        scheme, rest = split_address(self.address)
+        if scheme == "log":
+            return LogSink(rest, self.key, self.options)
+        if scheme == "pulsar":
+            return PulsarSink(*split_pulsar_address(rest), self.key)
+        servers, name = split_kafka_address(rest)
+        own, others = _split(self.options, _KAFKA_SINK_FIELDS)
+        return KafkaSink(servers, name, self.key, options=others, **own)  # type: ignore[arg-type]
+
+
+def _split(
+    options: Mapping[str, str], fields: Sequence[str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Options that are fields of the connector's class, and the others."""
+    own = {name: value for name, value in options.items() if name in fields}
+    return own, {name: value for name, value in options.items() if name not in fields}
 
 
 def split_address(address: str) -> tuple[str, str]:
@@ -81,10 +150,12 @@ def topic(
     start: Start = "earliest",
     **options: str,
 ) -> Topic:
-    """A topic by its address.
+    """A topic by its address; options are those of the system that it lives in.
 
     >>> topic("log:data/orders", schema="id BIGINT").describe()
     'log:data/orders'
+    >>> topic("kafka://localhost:9092/orders", schema="id BIGINT", max_records="10000").address
+    'kafka://localhost:9092/orders'
     """
     split_address(address)
     return Topic(address, schema, key, start, options)

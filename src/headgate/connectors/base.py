@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StringType, StructType
 
 from headgate.errors import GraphError
+from headgate.failures import Reason
 
 Expr: TypeAlias = Column | str
-Start: TypeAlias = Literal["earliest", "latest"] | datetime
+Start: TypeAlias = Literal["earliest", "latest"] | datetime | Mapping[int, int]
+Format: TypeAlias = Literal["json", "avro", "raw"]
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How a record's bytes become columns.
+
+    The last columns of the source's struct are its `metadata`: (column, part of the record).
+    """
+
+    format: Format = "json"
+    metadata: Sequence[tuple[str, str]] = ()
+    avro_schema: str | None = None
+    avro_framing: Literal["none", "confluent"] = "none"
 
 
 class Source:
     """Where a stream or a table comes from."""
 
     def struct(self) -> StructType:
-        """The columns of a record's value."""
+        """The columns of a record's value, then those of its metadata."""
         raise NotImplementedError
+
+    def decoding(self) -> Decoding:
+        """How the value is read, and what else of a record becomes columns."""
+        return Decoding()
 
     def describe(self) -> str:
         """An address that people recognise."""
@@ -30,20 +49,53 @@ class Source:
     def check(self) -> None:
         """Raise if the source cannot be read at all, before anything is started."""
 
+    def check_table(self) -> None:
+        """Raise if the source cannot be a table, whose rows need one order for each key."""
+
+    def live(self, spark: SparkSession) -> Sequence[Finding]:
+        """Ask the broker, if there is one, whether the source is there and may be read."""
+        return ()
+
     def records(self, spark: SparkSession, *, table: bool) -> DataFrame:
         """The raw records: key, value, partition, offset, timestamp."""
         raise NotImplementedError
 
-    def earliest(self) -> Mapping[str, int] | None:
+    def earliest(self, spark: SparkSession) -> Mapping[str, int] | None:
         """The first offset that is still there, by partition; nothing if it cannot be told."""
         return None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a broker said when it was asked about a topic; `reason` is null if all is well."""
+
+    about: str
+    text: str
+    reason: Reason | None = None
 
 
 class Sink:
     """Where rows go."""
 
-    exactly_once = True
     key: Expr | None = None  # what partitions the sink's rows, if anything
+
+    @property
+    def exactly_once(self) -> bool:
+        """Whether a replayed batch is written once."""
+        return True
+
+    @property
+    def by_task(self) -> bool:
+        """Whether each task commits its own part, so that a task's rows must never change."""
+        return False
+
+    def lead(self) -> Mapping[str, Expr]:
+        """What the writer needs beside the row, by the part of a record that it becomes."""
+        return {} if self.key is None else {"key": self.key}
+
+    def lead_type(self, part: str, kind: DataType) -> DataType:
+        """The type of a part of `lead` as it is written; raise if it cannot be made of `kind`."""
+        return StringType()
 
     def describe(self) -> str:
         """An address that people recognise."""
@@ -51,6 +103,14 @@ class Sink:
 
     def check(self) -> None:
         """Raise if the sink can never be written, before anything is started."""
+
+    def live(self, spark: SparkSession) -> Sequence[Finding]:
+        """Ask the broker, if there is one, whether the sink is there and may be written."""
+        return ()
+
+    def transactions(self, spark: SparkSession, job: str) -> Sequence[str]:
+        """The transactions of a job that are open in the sink's system, each in a sentence."""
+        return ()
 
     def spec(self) -> SinkSpec:
         """What the kernel's writer is told."""
@@ -61,17 +121,18 @@ class Sink:
 class SinkSpec:
     """One sink as the kernel's writer knows it."""
 
-    kind: Literal["log", "files", "console"]
+    kind: Literal["log", "files", "console", "kafka"]
     path: str = ""
     options: Mapping[str, Any] | None = None
 
-    def to_json(self, name: str, *, keyed: bool) -> dict[str, Any]:
+    def to_json(self, name: str, *, lead: Sequence[str]) -> dict[str, Any]:
         """The sink's part of the writer's specification."""
         return {
             "name": name,
             "kind": self.kind,
             "path": self.path,
-            "key": "__hg_key" if keyed else None,
+            "key": "__hg_key" if "key" in lead else None,
+            "lead": list(lead),
             **(self.options or {}),
         }
 
@@ -88,7 +149,7 @@ def start_option(start: Start) -> str:
     """A start position as the kernel reads it: earliest, latest or epoch milliseconds."""
     if isinstance(start, datetime):
         return str(int(start.timestamp() * 1000))
-    if start in ("earliest", "latest"):
+    if isinstance(start, str) and start in ("earliest", "latest"):
         return start
     raise GraphError(
         "the start position is not known",

@@ -15,7 +15,9 @@ class ConsoleSink(Sink):
     'console'
     """
 
-    exactly_once = False
+    @property
+    def exactly_once(self) -> bool:
+        return False
 
     def describe(self) -> str:
         return "console"

@@ -58,7 +58,7 @@ class LogSource(Source):
                 remedy=f"create it with `headgate topic create {self.describe()}`",
             )
 
-    def earliest(self) -> Mapping[str, int]:
+    def earliest(self, spark: SparkSession) -> Mapping[str, int]:
         return {str(part): n for part, n in TopicFiles(self.path).start_offsets().items()}
 
     def records(self, spark: SparkSession, *, table: bool) -> DataFrame:

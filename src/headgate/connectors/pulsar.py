@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import StructType
 
-from headgate.connectors.base import Source, Start, not_available
+from headgate.connectors.base import Expr, Sink, Source, Start, not_available
 from headgate.schemas import Schema, to_struct
 
 
@@ -31,4 +31,33 @@ class PulsarSource(Source):
         return f"{self.url}/{self.topic}"
 
     def check(self) -> None:
-        raise not_available("Pulsar", "a log: address")
+        raise not_available("Pulsar", "a log: or kafka:// address")
+
+
+@dataclass(frozen=True)
+class PulsarSink(Sink):
+    """A Pulsar topic to write.
+
+    >>> PulsarSink("pulsar://localhost:6650", "counts").describe()
+    'pulsar://localhost:6650/counts'
+    """
+
+    url: str
+    topic: str
+    key: Expr | None = None
+
+    def describe(self) -> str:
+        return f"{self.url}/{self.topic}"
+
+    def check(self) -> None:
+        raise not_available("Pulsar", "a log: or kafka:// address")
+
+
+def split_pulsar_address(rest: str) -> tuple[str, str]:
+    """Service and topic of an address behind its scheme.
+
+    >>> split_pulsar_address("//localhost:6650/users")
+    ('pulsar://localhost:6650', 'users')
+    """
+    service, _, topic = rest.removeprefix("//").partition("/")
+    return f"pulsar://{service}", topic

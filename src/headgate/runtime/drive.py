@@ -96,6 +96,7 @@ class Drive:
         self.query = self.compiled.start(
             job=self.run.job.name,
             run=self.run.id,
+            uid=self.run.read().uid,
             journal=self.run.journal,
             checkpoint=self.run.spark,
             bounded=bounded,

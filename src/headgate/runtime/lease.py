@@ -5,16 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import subprocess
 import threading
 import time
 import uuid
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 
 from headgate.durations import format_duration
 from headgate.errors import HeadgateError, RefusedError
+from headgate.process_identity import pid_space, process_started
 from headgate.snapshots.home import JobHome
 from headgate.snapshots.model import JobRecord, LeaseRecord, Owner, now
 
@@ -33,29 +32,14 @@ def this_process() -> Owner:
         host=socket.gethostname(),
         pid=pid,
         started=process_started(pid) or "",
-        space=_pid_space(),
+        space=pid_space(),
         token=uuid.uuid4().hex,
     )
 
 
-def process_started(pid: int) -> str | None:
-    """When a process started, in its system's own words; nothing if there is no such process."""
-    if Path("/proc/self/stat").exists():
-        try:
-            text = Path(f"/proc/{pid}/stat").read_text()
-        except OSError:
-            return None
-        fields = text.rpartition(")")[2].split()  # the name before it may hold spaces
-        return None if fields[0] in ("Z", "X") else fields[19]
-    shown = subprocess.run(
-        ["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
-    )
-    return shown.stdout.strip() or None
-
-
 def is_gone(owner: Owner) -> bool:
     """Whether the owner is known to be dead: only what runs beside us can be known so."""
-    return owner.space == _pid_space() and process_started(owner.pid) != owner.started
+    return owner.space == pid_space() and process_started(owner.pid) != owner.started
 
 
 def is_live(lease: LeaseRecord | None) -> bool:
@@ -174,7 +158,7 @@ def _taken(job: JobHome, lease: LeaseRecord | None) -> str:
 def _refusal(job: JobHome, lease: LeaseRecord) -> RefusedError:
     owner = lease.owner
     age = max(now() - lease.heartbeat, timedelta(0))
-    if owner.space == _pid_space():
+    if owner.space == pid_space():
         remedy = f"stop that one first (kill {owner.pid}), or start this one under another --name"
     else:
         remedy = (
@@ -186,12 +170,3 @@ def _refusal(job: JobHome, lease: LeaseRecord) -> RefusedError:
         f"heard of {format_duration(age)} ago",
         remedy=remedy,
     )
-
-
-def _pid_space() -> str:
-    """Where a pid has meaning: this boot of this machine, and this process namespace."""
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    try:
-        return f"{boot.read_text().strip()} {os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return socket.gethostname()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from headgate.runtime.resume import Means
@@ -25,20 +25,17 @@ def restore_means(compiled: CompiledJob, job: str) -> Means:
 
     def batch_is_out(run: RunHome, batch: int) -> Sequence[str]:
         # Asked through the new graph: what it has no sink for it cannot write again either.
-        out = compiled.committed_batches(job=job, run=run.id)
+        out = compiled.committed_batches(job=job, run=run.id, uid=run.read().uid)
         return sorted(sink for sink, last in out.items() if last >= batch)
 
     def verify(snapshot: Snapshot) -> DamagedError | None:
         return next(verify_data(spark, snapshot), None)
 
-    def earliest(source: str) -> Mapping[str, int] | None:
-        return compiled.earliest(source)
-
     return Means(
         batch_is_out=batch_is_out,
         rewrite=functools.partial(kernel.rewrite_state, spark),
         verify=verify,
-        earliest=earliest,
+        earliest=compiled.earliest,
     )
 
 

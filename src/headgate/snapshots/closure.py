@@ -100,7 +100,7 @@ def closure(files: Files, folder: str, batch: int) -> Closure:
         f"sources/{path}" for path in files.walk(f"{folder}/sources") if ".tmp" not in path
     )
     return Closure(
-        batch, tuple(with_checksums(reader, logs)), sources, state, commit, offsets, before
+        batch, tuple(reader.with_checksums(logs)), sources, state, commit, offsets, before
     )
 
 
@@ -112,13 +112,6 @@ def parse_commit(text: str, where: str) -> Commit:
     except ValueError as error:
         raise DamagedError(where, f"is not a commit of Spark ({error})") from None
     return Commit(head, data)
-
-
-def with_checksums(reader: _Reader, paths: Sequence[str]) -> Iterator[str]:
-    """The files and the checksum files beside them."""
-    for path in paths:
-        yield path
-        yield from reader.checksums(path)
 
 
 class _Reader:
@@ -157,6 +150,12 @@ class _Reader:
         for beside in (f".{name}.crc", f"{name}.crc", f".{name}.crc.crc"):
             if self.has(f"{parent}{slash}{beside}"):
                 yield f"{parent}{slash}{beside}"
+
+    def with_checksums(self, paths: Sequence[str]) -> Iterator[str]:
+        """The files and the checksum files beside them."""
+        for path in paths:
+            yield path
+            yield from self.checksums(path)
 
     def metadata(self, operator: int) -> Iterator[str]:
         """What describes an operator and its stores; Spark writes it anew if it is gone."""
@@ -199,7 +198,7 @@ class _Reader:
             earlier = f"{folder}/{at}_{known}.changelog"
             if not self.has(earlier):
                 raise DamagedError(earlier, f"is missing; {changelog} names it")
-            yield from with_checksums(self, [earlier])
+            yield from self.with_checksums([earlier])
         if chain[-1][0] != 1:
             raise DamagedError(
                 f"{folder}/{chain[-1][0]}_{chain[-1][1]}.zip",
@@ -221,7 +220,7 @@ class _Reader:
             EOFError,
         ) as error:
             raise DamagedError(path, f"is damaged: {error}") from None
-        yield from with_checksums(self, [path])
+        yield from self.with_checksums([path])
         folder = path.rpartition("/")[0]
         tables = [f"{folder}/SSTs/{f['dfsSstFileName']}" for f in named.get("sstFiles") or []]
         logs = [f"{folder}/logs/{f['dfsLogFileName']}" for f in named.get("logFiles") or []]
@@ -230,4 +229,4 @@ class _Reader:
             size = entry["sizeBytes"]
             if self._files.size(f"{self._folder}/{self.need(file_)}") != size:
                 raise DamagedError(file_, f"is damaged: it should have {size:,} bytes")
-            yield from with_checksums(self, [file_])
+            yield from self.with_checksums([file_])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -175,6 +176,7 @@ class JobHome:
             versions=dict(versions),
             code=dict(code),
             parent=parent,
+            uid=uuid.uuid4().hex[:12],
         )
         # Last: a run without run.json is one whose making was cut short, and is passed over.
         write_json(self.files, f"{run.path}/run.json", record.to_json())

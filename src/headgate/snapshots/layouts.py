@@ -46,7 +46,7 @@ def compare(old: Sequence[Layout], new: Sequence[Layout]) -> Difference:
     )
     for name in before.keys() & after.keys():
         was, is_ = before[name], after[name]
-        if _types(was["key"]) != _types(is_["key"]):
+        if type_name(was["key"]) != type_name(is_["key"]):
             found += Difference(
                 conflicts=(f"key {type_name(was['key'])} is now {type_name(is_['key'])}",)
             )
@@ -58,7 +58,7 @@ def compare(old: Sequence[Layout], new: Sequence[Layout]) -> Difference:
 
 def _values(old: Any, new: Any, path: str) -> Difference:
     if not (_is_struct(old) and _is_struct(new)):
-        if _types(old) == _types(new):
+        if type_name(old) == type_name(new):
             return Difference()
         text = f"{path or 'value'} {type_name(old)} is now {type_name(new)}"
         return Difference(conflicts=(f"column {text}",))
@@ -104,7 +104,3 @@ def type_name(kind: Any) -> str:
 
 def _is_struct(kind: Any) -> bool:
     return isinstance(kind, Mapping) and kind.get("type") == "struct"
-
-
-def _types(kind: Any) -> str:
-    return type_name(kind)

@@ -191,6 +191,8 @@ class RunRecord:
     versions: Mapping[str, str] = field(default_factory=dict)
     code: Mapping[str, str] = field(default_factory=dict)
     parent: Parent | None = None
+    uid: str = ""
+    """Tells it from a run of the same number in another home: sinks mark their batches by it."""
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in its file."""
@@ -198,6 +200,7 @@ class RunRecord:
             "version": VERSION,
             "job": self.job,
             "run": self.run,
+            "uid": self.uid,
             "created_at": to_iso(self.created_at),
             "parallelism": self.parallelism,
             "graph_fingerprint": self.graph_fingerprint,
@@ -222,6 +225,7 @@ class RunRecord:
             versions=dict(data.get("versions") or {}),
             code=dict(data.get("code") or {}),
             parent=Parent.from_json(parent) if parent else None,
+            uid=str(data.get("uid") or ""),
         )
 
 

@@ -120,9 +120,8 @@ def copy_savepoint(snapshot: Snapshot, target: str, *, job: str | None = None) -
     files = open_files(target)
     if files.names(""):
         raise RefusedError(f"{files.url} is not empty", remedy="name a folder that is not there")
-    root = snapshot.folder.removesuffix("spark").rstrip("/")
     for path in snapshot.manifest.files:
-        old = f"{root}/{path}" if root else path
+        old = f"{snapshot.root}/{path}" if snapshot.root else path
         files.receive(snapshot.files, old, path, link=job is not None)
     manifest = snapshot.manifest
     if job is not None:

@@ -44,6 +44,11 @@ class Snapshot:
         return self.files.location(self.folder)
 
     @property
+    def root(self) -> str:
+        """The folder that its manifest is in, above its Spark folder."""
+        return self.folder.removesuffix("spark").rstrip("/")
+
+    @property
     def parent(self) -> Parent:
         """What a run that starts from it keeps of it."""
         label = self.manifest.label if self.manifest and self.manifest.kind == "savepoint" else None
@@ -56,8 +61,7 @@ class Snapshot:
     def problems(self) -> Iterator[DamagedError]:
         """What is wrong with its files: by its manifest, else as far as their structure shows."""
         if self.manifest is not None:
-            root = self.folder.removesuffix("spark").rstrip("/")
-            yield from problems(self.files, root, self.manifest)
+            yield from problems(self.files, self.root, self.manifest)
             return
         try:
             self.closure()

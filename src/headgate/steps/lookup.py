@@ -21,7 +21,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from headgate.connectors.base import Expr
+from headgate.connectors.base import Expr, Source
 from headgate.durations import Duration, parse_duration
 from headgate.errors import GraphError, user_location
 from headgate.graph import Edge, Step
@@ -121,6 +121,8 @@ def add_table(
             "the table has no key", step=name, remedy='name it: key="id"', location=user_location()
         )
     schema = source_schema(plan, name, source)
+    if isinstance(source, Source):
+        source.check_table()
     prototype = plan.prototype(schema)
     types = key_types(plan, prototype, keys, name, "the table's key")
     detail = {"address": source_address(source), "key": ", ".join(map(expression_text, keys))}

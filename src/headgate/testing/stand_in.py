@@ -61,7 +61,7 @@ class StandInJob(JobDef):
                 node, dataclasses.replace(operation, source=source), source.describe()
             )
         if isinstance(operation, SinkOp):
-            sink = LogSink(str(self.sink(name).path))
+            sink = LogSink(str(self.sink(name).path))  # rows as they are, with no key or value
             return self._with(node, SinkOp(sink), sink.describe())
         return node
 

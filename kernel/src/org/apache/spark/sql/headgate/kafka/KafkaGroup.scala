@@ -28,6 +28,7 @@ object KafkaOptions {
 case class KafkaGroup(
     job: String,
     run: String,
+    runKey: String,
     number: Int,
     client: Map[String, String],
     exactlyOnce: Boolean,
@@ -41,10 +42,10 @@ case class KafkaGroup(
   def transactionalId(task: Int): String = transactionalIdPrefix + task
 
   /** The run is in it: a fresh start or a restore counts its batches anew, and writes them. */
-  def markerKeyPrefix: String = s"${escaped(job)}/${escaped(run)}/$number/"
+  def markerKeyPrefix: String = s"${escaped(job)}/${escaped(runKey)}/$number/"
   def markerKey(task: Int): String = markerKeyPrefix + task
 
-  def consumerGroupPrefix: String = s"headgate.${escaped(job)}.${escaped(run)}.$number."
+  def consumerGroupPrefix: String = s"headgate.${escaped(job)}.${escaped(runKey)}.$number."
   def consumerGroup(task: Int): String = consumerGroupPrefix + task
 
   def servers: String = client.getOrElse("bootstrap.servers", "")
@@ -58,7 +59,7 @@ object KafkaGroup {
     val shared = sinks.map { case (_, _, o) => (o.client, o.exactlyOnce, o.markerTopic) }.distinct
     shared.zipWithIndex.map { case (key @ (client, exactlyOnce, markerTopic), number) =>
       val members = sinks.filter { case (_, _, o) => (o.client, o.exactlyOnce, o.markerTopic) == key }
-      KafkaGroup(spec.job, spec.run, number, client, exactlyOnce, markerTopic,
+      KafkaGroup(spec.job, spec.run, spec.runKey, number, client, exactlyOnce, markerTopic,
         members.map(_._3.transactionTimeoutMs).max,
         members.map { case (i, topic, _) => i -> topic }.toMap)
     }

@@ -31,10 +31,16 @@ case class SinkSpec(
 }
 
 /** All sinks of a job, in the order of the columns r0, r1, ... */
-case class JobSpec(job: String, run: String, journal: String, sinks: Seq[SinkSpec]) {
+case class JobSpec(
+    job: String, run: String, uid: String, journal: String, sinks: Seq[SinkSpec]) {
+
+  /** The run among all runs that ever were: a home that is deleted begins with r1 again, and its
+    * batches must not be taken for those that are out already.
+    */
+  def runKey: String = if (uid.isEmpty) run else s"$run-$uid"
 
   /** Under which name a sink's batches are marked as committed: another run is another writer. */
-  def writerId(sink: SinkSpec): String = Seq(job, run, sink.name).map(JobSpec.fileName).mkString(".")
+  def writerId(sink: SinkSpec): String = Seq(job, runKey, sink.name).map(JobSpec.fileName).mkString(".")
 }
 
 object SinkSpec {
@@ -51,6 +57,7 @@ object JobSpec {
     JobSpec(
       text(root, "job", ""),
       text(root, "run", ""),
+      text(root, "uid", ""),
       text(root, "journal", ""),
       root.get("sinks").elements.asScala.map(sink).toSeq)
   }

@@ -1,0 +1,165 @@
+"""`make demo-kafka`: the store from Kafka to Kafka, killed in the middle, every order counted."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from generate import Round, Settings, Store
+
+from headgate.brokers import KafkaBroker
+from headgate.connectors.log_files import Record
+from headgate.snapshots.home import Home
+
+HERE = Path(__file__).resolve().parent
+INPUTS = ("orders", "users", "items")
+OUTPUTS = ("enriched", "missing_users", "missing_items", "malformed")
+_QUIET = {"log_level": 0}
+
+
+def main() -> int:
+    """Broker, topics, producer, job, kill, job again; exit code 1 if an order is lost or twice."""
+    options = _options()
+    folder: Path = options.dir
+    if folder.exists():
+        _say(f"clearing {folder} of the last demo")
+        KafkaBroker(folder / "kafka").stop()
+        shutil.rmtree(folder)
+    _say("starting a Kafka broker on this machine (its jars are fetched once, 45 MB)")
+    broker = KafkaBroker(folder / "kafka")
+    try:
+        broker.start()
+        return _play(broker.servers, folder / "home", options)
+    finally:
+        _say("stopping the broker")
+        broker.stop()
+
+
+def _play(servers: str, home: Path, options: argparse.Namespace) -> int:
+    topics = {name: f"kafka://{servers}/{name}" for name in (*INPUTS, *OUTPUTS)}
+    for name, address in topics.items():
+        compact = ["--compact"] if name in ("users", "items") else []
+        if _headgate("topic", "create", address, "--partitions", "2", *compact):
+            return 1
+    store = Store(Settings(users=options.users, items=options.items, orders=options.orders))
+    feeder = threading.Thread(target=_feed, args=(servers, store), daemon=True)
+    _say(f"a producer sends {options.orders:,} orders while the job runs")
+    feeder.start()
+
+    sets = [word for name, address in topics.items() for word in ("--set", f"{name}={address}")]
+    command = ["run", _short(HERE / "store.py"), "--home", str(home), *sets]
+    job = _start(*command)
+    _wait_for_checkpoints(job, home, 2)
+    _say(f"kill -9 of the job's process {job.pid}, in the middle of its work")
+    job.kill()
+    job.wait()
+
+    job = _start(*command)
+    feeder.join()
+    _say("all orders are produced; waiting until a read_committed reader has seen them")
+    seen = _count(servers, job, store.produced.orders)
+    _say("stopping the job between two batches")
+    job.send_signal(signal.SIGTERM)
+    code = job.wait()
+    code = code or _headgate("show", "store", "--steps", "--home", str(home))
+    if code != 0:
+        return code
+    return _account(store.produced.orders, seen)
+
+
+def _feed(servers: str, store: Store) -> None:
+    producer = Producer({"bootstrap.servers": servers, "partitioner": "murmur2_random",
+                         "enable.idempotence": True, **_QUIET})  # fmt: skip
+    for number, made in enumerate(store.play()):
+        for topic, records in _parts(made):
+            for record in records:
+                producer.produce(topic, record.value, record.key)
+                producer.poll(0)
+        producer.flush()
+        time.sleep(2 if number else 0)  # so that the job sees the day pass
+
+
+def _parts(made: Round) -> list[tuple[str, list[Record]]]:
+    return [("users", made.users), ("items", made.items), ("orders", made.orders)]
+
+
+def _wait_for_checkpoints(job: subprocess.Popen[bytes], home: Path, count: int) -> None:
+    found = Home(str(home)).job("store")
+    while not (found.exists() and (run := found.current()) and len(run.checkpoint_ids()) >= count):
+        if job.poll() is not None:
+            raise SystemExit(f"demo: the job ended with exit code {job.returncode}")
+        time.sleep(0.2)
+
+
+def _count(servers: str, job: subprocess.Popen[bytes], orders: int) -> dict[str, int]:
+    """Read the outputs as a careful consumer does, until nothing has come for a while."""
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "demo",
+                         "enable.auto.commit": False, "isolation.level": "read_committed",
+                         **_QUIET})  # fmt: skip
+    consumer.assign([TopicPartition(topic, p, 0) for topic in OUTPUTS for p in (0, 1)])
+    seen: Counter[str] = Counter()
+    quiet_since = time.monotonic()
+    while seen.total() < orders or time.monotonic() < quiet_since + 8:
+        if job.poll() is not None:
+            raise SystemExit(f"demo: the job ended with exit code {job.returncode}")
+        for message in consumer.consume(10_000, timeout=0.5):
+            seen[str(message.topic())] += 1
+            quiet_since = time.monotonic()
+        if time.monotonic() > quiet_since + 120:
+            break  # they do not come any more: the sum tells
+    consumer.close()
+    return {name: seen[name] for name in OUTPUTS}
+
+
+def _account(orders: int, out: dict[str, int]) -> int:
+    total = sum(out.values())
+    parts = " + ".join(f"{out[name]:,} {name.replace('_', ' ')}" for name in OUTPUTS)
+    if total != orders:
+        print(f"{parts} = {total:,}, but {orders:,} orders were produced", flush=True)
+        return 1
+    print(f"{parts} = {orders:,} orders produced: every order is there once", flush=True)
+    return 0
+
+
+def _headgate(*arguments: str) -> int:
+    return _start(*arguments).wait()
+
+
+def _start(*arguments: str) -> subprocess.Popen[bytes]:
+    """Start a command of the command line as a user would, and show it."""
+    print(f"\n$ headgate {shlex.join(arguments)}", file=sys.stderr, flush=True)
+    beside = Path(sys.executable).with_name("headgate")
+    program = [str(beside)] if beside.exists() else [sys.executable, "-m", "headgate.cli.main"]
+    return subprocess.Popen([*program, *arguments])
+
+
+def _short(path: Path) -> str:
+    """The path as one would type it in this folder."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def _say(text: str) -> None:
+    print(f"\ndemo: {text}", file=sys.stderr, flush=True)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dir", type=Path, default=Path("build/demo-kafka"), help="where to work")
+    parser.add_argument("--users", type=int, default=5_000)
+    parser.add_argument("--items", type=int, default=500)
+    parser.add_argument("--orders", type=int, default=100_000)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

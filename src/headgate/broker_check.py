@@ -1,0 +1,88 @@
+"""Asking the brokers of a job whether its topics are there and let it in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from headgate.check import location_of
+from headgate.connectors.base import Finding, Sink, Source
+from headgate.errors import HeadgateError, NotFoundError
+from headgate.failures import Reason
+from headgate.graph import Step
+from headgate.plan import BuiltJob, SinkOp, SourceOp, TableOp
+
+
+def findings(built: BuiltJob, spark: SparkSession) -> Iterator[tuple[Step, Finding]]:
+    """What the brokers say about every source, table and sink that lives in one."""
+    for node in built.nodes:
+        operation = node.operation
+        asked: Source | Sink | None = None
+        if isinstance(operation, SourceOp | TableOp) and isinstance(operation.source, Source):
+            asked = operation.source
+        elif isinstance(operation, SinkOp):
+            asked = operation.sink
+        if asked is not None:
+            for finding in asked.live(spark):
+                yield node.step, finding
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the brokers of a job said."""
+
+    findings: tuple[tuple[Step, Finding], ...]
+    transactions: tuple[str, ...]
+    """Transactions of the job that are open: each holds back the readers of its topics."""
+
+    @property
+    def problem(self) -> HeadgateError | None:
+        """The first thing that is wrong."""
+        return next((problem(s, f) for s, f in self.findings if f.reason is not None), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """The same for scripts."""
+        told = [
+            {"step": step.id, "address": finding.about, "ok": finding.reason is None,
+             "reason": finding.reason.name if finding.reason else None, "text": finding.text}
+            for step, finding in self.findings
+        ]  # fmt: skip
+        return {"brokers": told, "open_transactions": list(self.transactions)}
+
+
+def ask(built: BuiltJob, spark: SparkSession, job: str) -> Asked:
+    """Ask for topics, rights, and transactions that are open."""
+    found = tuple(findings(built, spark))
+    reached = not any(finding.reason for _, finding in found)
+    sinks = [n.operation.sink for n in built.nodes if isinstance(n.operation, SinkOp)]
+    open_ = [text for sink in sinks for text in sink.transactions(spark, job)] if reached else []
+    return Asked(found, tuple(dict.fromkeys(open_)))
+
+
+def refuse_missing(built: BuiltJob, spark: SparkSession) -> None:
+    """Raise for a topic that is not there or may not be used.
+
+    A broker that does not answer is no reason: it may come back, and the job's restart strategy
+    says how long to wait for it.
+    """
+    for step, finding in findings(built, spark):
+        if finding.reason in (None, Reason.BROKER_UNREACHABLE):
+            continue
+        raise problem(step, finding)
+
+
+def problem(step: Step, finding: Finding) -> HeadgateError:
+    """A finding as an error that names the step and where it was written."""
+    assert finding.reason is not None
+    missing = finding.reason is Reason.TOPIC_MISSING
+    kind = NotFoundError if missing else HeadgateError
+    create = f"create it with `headgate topic create {finding.about}`"
+    return kind(
+        finding.text,
+        step=step.id,
+        remedy=create if missing else finding.reason.remedy,
+        location=location_of(step),
+    )

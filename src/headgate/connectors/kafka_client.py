@@ -1,0 +1,124 @@
+"""What Kafka's source and sink share: addresses, options, and asking the broker about topics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from pyspark.sql import SparkSession
+
+from headgate import kernel
+from headgate.connectors.base import Finding
+from headgate.errors import GraphError
+from headgate.failures import Reason, kafka_reason
+
+_SERVERS = re.compile(r"[^\s,/:]+:\d{1,5}(,[^\s,/:]+:\d{1,5})*")
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+def split_kafka_address(rest: str) -> tuple[str, str]:
+    """Servers and topic of an address behind its scheme.
+
+    >>> split_kafka_address("//a:9092,b:9092/orders")
+    ('a:9092,b:9092', 'orders')
+    """
+    servers, _, topic = rest.removeprefix("//").partition("/")
+    if not servers or not topic:
+        raise GraphError(
+            f"the Kafka address lacks its {'topic' if servers else 'servers'}",
+            expected="kafka://host:port/topic",
+            got=repr(f"kafka:{rest}"),
+            remedy="write both",
+        )
+    return servers, topic
+
+
+def check_servers(servers: str) -> None:
+    """Raise if these are not Kafka's bootstrap servers."""
+    if not _SERVERS.fullmatch(servers):
+        raise GraphError(
+            "the Kafka servers are not a list of addresses",
+            expected="host:port, or several separated by commas",
+            got=repr(servers),
+            remedy="write host and port, for example localhost:9092",
+        )
+
+
+def is_topic(name: str) -> bool:
+    """Whether this is a topic's name, and not a pattern or a list of names."""
+    return _TOPIC.fullmatch(name) is not None
+
+
+def split_options(
+    options: Mapping[str, str], *, known: Sequence[str], reserved: Iterable[str], what: str
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Our own options, and those of Kafka's client, which have a dot in their names.
+
+    >>> split_options({"max_records": "10", "security.protocol": "SSL"},
+    ...     known=["max_records"], reserved=[], what="source")
+    ({'max_records': '10'}, {'security.protocol': 'SSL'})
+    """
+    own: dict[str, str] = {}
+    client: dict[str, str] = {}
+    for given, value in options.items():
+        name = given.removeprefix("kafka.")
+        if name in reserved:
+            raise GraphError(
+                f"'{given}' of a Kafka {what} is set by Headgate: its guarantees rest on it",
+                remedy="leave it out",
+            )
+        if given in known:
+            own[given] = value
+        elif "." in name:
+            client[name] = str(value)
+        else:
+            raise GraphError(
+                f"a Kafka {what} has no option '{given}'",
+                expected=", ".join(known) + ", or a client setting such as security.protocol",
+                remedy="correct or remove the option",
+            )
+    return own, client
+
+
+def choice(own: Mapping[str, str], name: str, allowed: Sequence[str]) -> str:
+    """An option that has few values, the first of them by default."""
+    value = own.get(name, allowed[0])
+    if value not in allowed:
+        raise GraphError(
+            f"the option '{name}' is not known",
+            expected=" or ".join(repr(a) for a in allowed),
+            got=repr(value),
+            remedy="use one of them",
+        )
+    return value
+
+
+def find_topics(
+    spark: SparkSession, client: Mapping[str, str], names: Sequence[str], *, right: str
+) -> list[Finding]:
+    """Ask the broker whether the topics are there, and whether we may do with them what we must."""
+    findings = []
+    servers = client["bootstrap.servers"]
+    for name, told in kernel.kafka_topics(spark, client, names).items():
+        about = f"kafka://{servers}/{name}"
+        if "error" in told:
+            reason = kafka_reason(str(told["error"]))
+            findings.append(Finding(about, _why(about, servers, reason, told), reason))
+            continue
+        rights = told.get("rights")
+        if rights is not None and not {right, "ALL"} & set(rights):
+            findings.append(
+                Finding(about, f"may not {right.lower()} {about}", Reason.NOT_AUTHORISED)
+            )
+            continue
+        count = int(told["partitions"])
+        findings.append(Finding(about, f"{about}: {count} partition{'s' * (count != 1)}"))
+    return findings
+
+
+def _why(about: str, servers: str, reason: Reason, told: Mapping[str, object]) -> str:
+    if reason is Reason.TOPIC_MISSING:
+        return f"there is no topic {about}"
+    if reason is Reason.BROKER_UNREACHABLE:
+        return f"no Kafka broker answers at {servers}"
+    return f"{reason.text} ({about}): {told.get('message')}"

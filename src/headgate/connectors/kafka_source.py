@@ -1,0 +1,195 @@
+"""A Kafka topic to read, through Spark's own connector."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BinaryType, StringType, StructType
+
+from headgate import kernel
+from headgate.connectors.base import Decoding, Finding, Format, Source, Start, start_option
+from headgate.connectors.kafka_client import (
+    check_servers,
+    choice,
+    find_topics,
+    is_topic,
+    split_options,
+)
+from headgate.connectors.metadata import Metadata, parse_metadata, with_metadata
+from headgate.errors import GraphError
+from headgate.schemas import Schema, to_struct
+
+MAX_RECORDS = "1000000"
+_OPTIONS = ("max_records", "on_data_loss", "avro_schema", "avro_framing")
+# Spark refuses the first five itself; the last two would let it read past what is committed.
+_RESERVED = (
+    "bootstrap.servers", "key.deserializer", "value.deserializer", "auto.offset.reset",
+    "enable.auto.commit", "interceptor.classes",
+)  # fmt: skip
+_CLIENT = {
+    # rows of transactions that were rolled back are not read
+    "isolation.level": "read_committed",
+    # a broker that is gone is told of after seconds, not after minutes
+    "default.api.timeout.ms": "20000",
+    "request.timeout.ms": "15000",
+    "max.poll.records": "10000",
+}
+_POLL_TIMEOUT_MS = "60000"
+
+
+@dataclass(frozen=True)
+class KafkaSource(Source):
+    """A Kafka topic to read.
+
+    `topic` may be a pattern (`orders-.*`) or several names with commas. `start` says where a new
+    run begins: "earliest", "latest", a time, or an offset for each partition. `metadata` makes
+    columns of a record's key, topic, partition, offset, timestamp and headers. Options with a dot
+    are those of Kafka's Java client (`security.protocol`, `sasl.jaas.config`, ...).
+
+    >>> KafkaSource("localhost:9092", "visits", schema="id BIGINT").describe()
+    'kafka://localhost:9092/visits'
+    >>> KafkaSource("localhost:9092", "visits", schema="id BIGINT",
+    ...     metadata="timestamp AS visited_at").struct().names
+    ['id', 'visited_at']
+    """
+
+    servers: str
+    topic: str
+    schema: Schema
+    start: Start = "earliest"
+    format: Format = "json"
+    options: Mapping[str, str] = field(default_factory=dict)
+    metadata: str | Sequence[str] = ()
+
+    def struct(self) -> StructType:
+        value = to_struct(self.schema)
+        if self.format == "raw":
+            kinds = [f.dataType for f in value.fields]
+            if len(kinds) != 1 or not isinstance(kinds[0], StringType | BinaryType):
+                raise GraphError(
+                    "a raw record is one column",
+                    expected="a schema such as 'value STRING' or 'value BINARY'",
+                    got=value.simpleString(),
+                    remedy="give it one column, and further parts of the record with metadata=",
+                )
+        return with_metadata(value, self._metadata, raw=self.format == "raw")
+
+    @property
+    def _metadata(self) -> list[Metadata]:
+        return parse_metadata(self.metadata)
+
+    def decoding(self) -> Decoding:
+        own, _ = self._options()
+        framing = choice(own, "avro_framing", ("none", "confluent"))
+        return Decoding(
+            self.format,
+            self._metadata,
+            own.get("avro_schema"),
+            "confluent" if framing == "confluent" else "none",
+        )
+
+    def describe(self) -> str:
+        return f"kafka://{self.servers}/{self.topic}"
+
+    def check(self) -> None:
+        check_servers(self.servers)
+        choice({"format": self.format}, "format", ("json", "avro", "raw"))
+        own, _ = self._options()
+        choice(own, "on_data_loss", ("fail", "continue"))
+        limit = own.get("max_records", MAX_RECORDS)
+        if not limit.isdigit() or int(limit) < 1:
+            raise GraphError(
+                "max_records is not a number of records",
+                expected="1 or more",
+                got=repr(limit),
+                remedy="correct it",
+            )
+        if isinstance(self.start, Mapping):
+            self._check_offsets(self.start)
+        else:
+            start_option(self.start)
+        self.decoding()
+        self.struct()
+
+    def _check_offsets(self, start: Mapping[int, int]) -> None:
+        right = all(isinstance(n, int) and n >= 0 for pair in start.items() for n in pair)
+        if not right or not is_topic(self.topic):
+            raise GraphError(
+                "the start offsets are not those of one topic's partitions",
+                expected="numbers by partition of one topic, for example {0: 1200, 1: 900}",
+                got=repr(start),
+                remedy="correct them; partitions that are left out start at the earliest record",
+            )
+
+    def check_table(self) -> None:
+        if not is_topic(self.topic):
+            raise GraphError(
+                "a table is read from one topic: between two there is no order of its changes",
+                got=repr(self.topic),
+                remedy="name one topic",
+            )
+
+    def _options(self) -> tuple[dict[str, str], dict[str, str]]:
+        return split_options(self.options, known=_OPTIONS, reserved=_RESERVED, what="source")
+
+    def _client(self) -> dict[str, str]:
+        return {"bootstrap.servers": self.servers, **self._options()[1]}
+
+    def live(self, spark: SparkSession) -> Sequence[Finding]:
+        if not is_topic(self.topic) and "," not in self.topic:
+            return (Finding(self.describe(), f"{self.describe()}: a pattern of topics"),)
+        return find_topics(spark, self._client(), self.topic.split(","), right="READ")
+
+    def earliest(self, spark: SparkSession) -> Mapping[str, int] | None:
+        if not is_topic(self.topic):
+            return None
+        told = kernel.kafka_topics(spark, self._client(), [self.topic])[self.topic]
+        return told.get("earliest")
+
+    def records(self, spark: SparkSession, *, table: bool) -> DataFrame:
+        kernel.need_kafka(spark)
+        own, client = self._options()
+        reader = spark.readStream.format("kafka")
+        if is_topic(self.topic) or "," in self.topic:
+            reader = reader.option("subscribe", self.topic)
+        else:
+            reader = reader.option("subscribePattern", self.topic)
+        for name, value in {"bootstrap.servers": self.servers, **_CLIENT, **client}.items():
+            reader = reader.option(f"kafka.{name}", value)
+        for name, value in self._starting(spark).items():
+            reader = reader.option(name, value)
+        # a batch takes every table row that is there, so that its stream rows find them
+        limit = own.get("max_records", None if table else MAX_RECORDS)
+        if limit is not None:
+            reader = reader.option("maxOffsetsPerTrigger", limit)
+        if any(part == "headers" for _, part in self._metadata):
+            reader = reader.option("includeHeaders", "true")
+        lost = choice(own, "on_data_loss", ("fail", "continue"))
+        reader = reader.option("failOnDataLoss", str(lost == "fail").lower())
+        return reader.option("kafkaConsumer.pollTimeoutMs", _POLL_TIMEOUT_MS).load()
+
+    def _starting(self, spark: SparkSession) -> dict[str, str]:
+        if isinstance(self.start, datetime):
+            # partitions that have nothing since then start with what comes next
+            return {
+                "startingTimestamp": start_option(self.start),
+                "startingOffsetsByTimestampStrategy": "latest",
+            }
+        if not isinstance(self.start, Mapping):
+            return {"startingOffsets": start_option(self.start)}
+        told = kernel.kafka_topics(spark, self._client(), [self.topic])[self.topic]
+        there = [int(p) for p in told.get("earliest") or {}]
+        for partition in self.start:
+            if there and partition not in there:
+                raise GraphError(
+                    f"{self.describe()} has no partition {partition}, but a start offset for it",
+                    expected=f"0 to {max(there)}",
+                    remedy="correct the start offsets",
+                )
+        earliest = -2
+        offsets = {str(p): self.start.get(p, earliest) for p in there or self.start}
+        return {"startingOffsets": json.dumps({self.topic: offsets})}

@@ -1,0 +1,319 @@
+"""Jobs that read Kafka: where they start, what a record becomes, and what stops them."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import headgate as hg
+from headgate.connectors.log_files import TopicFiles
+from headgate.errors import GraphError, HeadgateError, JobFailedError, NotFoundError
+from headgate.runtime.run import RunOutcome, run
+from headgate.snapshots.home import Home
+from tests.kafka.client import Kafka, Send
+
+Make = Callable[[hg.Job], None]
+
+
+@pytest.fixture
+def kafka(kafka_servers: str) -> Kafka:
+    return Kafka(kafka_servers)
+
+
+class Reading:
+    """A job with one Kafka source and an embedded topic to look into."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark = spark
+        self.folder = folder
+
+    def go(self, source: hg.Source, *, fresh: bool = False, malformed: Any = "fail") -> RunOutcome:
+        """Read what is there, and stop."""
+
+        @hg.job("reading")
+        def reading(job: hg.Job) -> None:
+            rows = job.source("in", source, malformed=malformed)
+            rows.sink("out", hg.LogSink(str(self.folder / "out")))
+            if malformed == "side":
+                rows.malformed.sink("bad", hg.LogSink(str(self.folder / "bad")))
+
+        return self.run(reading, fresh=fresh)
+
+    def run(self, job: hg.JobDef, **options: Any) -> RunOutcome:
+        outcome = run(
+            job, home=str(self.folder / "home"), bounded=True, spark=self.spark, **options
+        )
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome
+
+    def rows(self, sink: str = "out") -> list[dict[str, Any]]:
+        topic = TopicFiles(self.folder / sink)
+        return [json.loads(r.value or "") for r in topic.read()] if topic.exists() else []
+
+    def ids(self) -> list[int]:
+        return sorted(row["id"] for row in self.rows())
+
+
+@pytest.fixture
+def reading(spark: SparkSession, tmp_path: Path) -> Reading:
+    return Reading(spark, tmp_path)
+
+
+def numbered(numbers: range, **more: Any) -> list[Send]:
+    return [Send(json.dumps({"id": n}), **more) for n in numbers]
+
+
+def test_should_read_what_is_there_and_go_on_from_there(kafka: Kafka, reading: Reading) -> None:
+    topic = kafka.topic(3)
+    source = hg.topic(f"kafka://{kafka.servers}/{topic}", schema="id BIGINT")
+    kafka.send(topic, numbered(range(0, 700, 7)))
+    reading.go(source)
+    assert reading.ids() == list(range(0, 700, 7))
+    kafka.send(topic, numbered(range(700, 900, 7)))
+    reading.go(source)
+    assert reading.ids() == list(range(0, 900, 7))
+    current = Home(str(reading.folder / "home")).job("reading").current()
+    assert current is not None
+    record = current.latest_checkpoint()
+    assert record is not None
+    assert record.sources["in"].end == {str(p): n for p, n in kafka.ends(topic).items()}
+
+
+def test_should_start_where_it_is_told(kafka: Kafka, reading: Reading) -> None:
+    topic = kafka.topic(2)
+    old, new = 1_700_000_000_000, 1_700_000_600_000
+    kafka.send(topic, numbered(range(10), partition=0, timestamp_ms=old))
+    kafka.send(topic, numbered(range(10, 20), partition=0, timestamp_ms=new))
+    kafka.send(topic, numbered(range(20, 30), partition=1, timestamp_ms=old))
+
+    def source(start: hg.Start) -> hg.KafkaSource:
+        return hg.KafkaSource(kafka.servers, topic, "id BIGINT", start=start)
+
+    reading.go(source(datetime.fromtimestamp(new / 1000, UTC)))
+    assert reading.ids() == list(range(10, 20))
+    reading.go(source({0: 17, 1: 8}), fresh=True)
+    assert reading.ids() == sorted([*range(10, 20), 17, 18, 19, 28, 29])
+    reading.go(source({1: 9}), fresh=True)  # partition 0 is not named: from its beginning
+    assert reading.ids() == sorted([*range(10, 20), 17, 18, 19, 28, 29, *range(20), 29])
+    reading.go(source("latest"), fresh=True)
+    assert len(reading.ids()) == 10 + 5 + 21
+
+
+def test_should_refuse_an_offset_of_a_partition_that_is_not_there(
+    kafka: Kafka, reading: Reading
+) -> None:
+    topic = kafka.topic(2)
+    with pytest.raises(GraphError, match="no partition 7"):
+        reading.go(hg.KafkaSource(kafka.servers, topic, "id BIGINT", start={7: 1}))
+
+
+def test_should_make_columns_of_key_time_place_and_headers(kafka: Kafka, reading: Reading) -> None:
+    topic = kafka.topic(2)
+    when = 1_700_000_000_123
+    headers = (("trace", b"a1"), ("empty", None))
+    kafka.send(topic, [Send('{"id": 5}', "k5", 1, when, headers), Send('{"id": 6}', None, 0, when)])
+    reading.go(
+        hg.KafkaSource(
+            kafka.servers, topic, "id BIGINT",
+            metadata="key AS who, topic, partition, offset, timestamp AS at, headers",
+        )
+    )  # fmt: skip
+    rows = {row["id"]: row for row in reading.rows()}
+    at = "2023-11-14T22:13:20.123Z"
+    assert rows[5] == {
+        "id": 5, "who": "k5", "topic": topic, "partition": 1, "offset": 0, "at": at,
+        "headers": [{"key": "trace", "value": "YTE="}, {"key": "empty"}],
+    }  # fmt: skip
+    assert rows[6] == {"id": 6, "topic": topic, "partition": 0, "offset": 0, "at": at}
+
+
+def test_should_read_raw_values_as_they_are(kafka: Kafka, reading: Reading) -> None:
+    topic = kafka.topic(1)
+    kafka.send(topic, [Send("plain text, no JSON", "k"), Send(None, "deleted")])
+    source = hg.topic(
+        f"kafka://{kafka.servers}/{topic}", schema="line STRING", format="raw", metadata="key"
+    )
+    reading.go(source)
+    assert reading.rows() == [{"line": "plain text, no JSON", "key": "k"}, {"key": "deleted"}]
+
+
+def test_should_read_avro(kafka: Kafka, reading: Reading) -> None:
+    topic = kafka.topic(1)
+
+    def encoded(id: int, name: str) -> bytes:
+        out = io.BytesIO()
+        for number in (id, len(name)):  # a long, and a text's length, are zigzag numbers
+            zigzag = number << 1
+            while zigzag > 127:
+                out.write(bytes([zigzag & 127 | 128]))
+                zigzag >>= 7
+            out.write(bytes([zigzag]))
+        return out.getvalue() + name.encode()
+
+    schema = json.dumps(
+        {"type": "record", "name": "user", "fields": [
+            {"name": "id", "type": "long"}, {"name": "name", "type": "string"}]}
+    )  # fmt: skip
+    framed = b"\x00\x00\x00\x00\x07"
+    kafka.send(topic, [Send(framed + encoded(300, "Ada")), Send(framed + encoded(7, "Bo"))])
+    kafka.send(topic, [Send(b"\x01nonsense")])
+    source = hg.KafkaSource(
+        kafka.servers, topic, "id BIGINT, name STRING", format="avro",
+        options={"avro_schema": schema, "avro_framing": "confluent"},
+    )  # fmt: skip
+    reading.go(source, malformed="side")
+    assert reading.rows() == [{"id": 300, "name": "Ada"}, {"id": 7, "name": "Bo"}]
+    assert [row["offset"] for row in reading.rows("bad")] == [2]
+
+
+def test_should_read_every_topic_of_a_pattern(kafka: Kafka, reading: Reading) -> None:
+    first, second = kafka.topic(1), kafka.topic(1)
+    kafka.send(first, numbered(range(3)))
+    kafka.send(second, numbered(range(10, 13)))
+    pattern = f"({first}|{second})"
+    source = hg.KafkaSource(kafka.servers, pattern, "id BIGINT", metadata=["topic"])
+    reading.go(source)
+    found = {(row["topic"], row["id"]) for row in reading.rows()}
+    assert found == {*((first, n) for n in range(3)), *((second, n) for n in range(10, 13))}
+
+
+def test_should_name_the_topic_of_a_malformed_record(kafka: Kafka, reading: Reading) -> None:
+    topic = kafka.topic(1)
+    kafka.send(topic, [*numbered(range(2)), Send("{oops")])
+    with pytest.raises(
+        JobFailedError, match=f"kafka://{kafka.servers}/{topic} partition 0 offset 2"
+    ):
+        reading.go(hg.KafkaSource(kafka.servers, topic, "id BIGINT"))
+
+
+def test_should_take_a_limited_number_of_records_a_batch(kafka: Kafka, reading: Reading) -> None:
+    topic = kafka.topic(2)
+    kafka.send(topic, numbered(range(0, 1000, 10)))
+    reading.go(hg.topic(f"kafka://{kafka.servers}/{topic}", schema="id BIGINT", max_records="30"))
+    assert reading.ids() == list(range(0, 1000, 10))
+    current = Home(str(reading.folder / "home")).job("reading").current()
+    assert current is not None
+    taken = [r.rows["in"]["records_out"] for r in current.checkpoints()]
+    assert sum(taken) == 100 and max(taken) <= 32 and len(taken) >= 4
+
+
+def test_should_read_partitions_that_came_later(kafka: Kafka, reading: Reading) -> None:
+    topic = kafka.topic(1)
+    source = hg.KafkaSource(kafka.servers, topic, "id BIGINT", start="latest")
+    kafka.send(topic, numbered(range(3)))
+    reading.go(source)
+    assert reading.ids() == []
+    kafka.grow(topic, 3)
+    kafka.send(topic, numbered(range(10, 15), partition=2))
+    reading.go(source)
+    assert reading.ids() == list(range(10, 15))
+
+
+def test_should_keep_the_latest_row_of_a_compacted_topic(kafka: Kafka, reading: Reading) -> None:
+    users, orders = kafka.topic(2, cleanup_policy="compact"), kafka.topic(2)
+
+    @hg.job("compacted")
+    def compacted(job: hg.Job) -> None:
+        address = f"kafka://{kafka.servers}/"
+        table = job.table("users", hg.topic(address + users, schema="id BIGINT, v INT"), key="id")
+        stream = job.source("orders", hg.topic(address + orders, schema="id BIGINT"))
+        found = stream.lookup("who", table, on="id", missing="side")
+        found.sink("out", hg.LogSink(str(reading.folder / "out")))
+        found.missing.sink("missing", hg.LogSink(str(reading.folder / "missing")))
+
+    changes = [Send(json.dumps({"id": k, "v": v}), str(k)) for v in range(3) for k in (3, 30, 300)]
+    kafka.send(users, [*changes, Send(None, "30")])
+    kafka.send(orders, numbered(range(0, 303, 3)))
+    reading.run(compacted)
+    assert sorted((r["id"], r["users"]["v"]) for r in reading.rows()) == [(3, 2), (300, 2)]
+    assert len(reading.rows("missing")) == 101 - 2
+
+
+def test_should_not_read_what_a_transaction_rolled_back(kafka: Kafka, reading: Reading) -> None:
+    from confluent_kafka import Producer
+
+    topic = kafka.topic(1)
+    producer = Producer({"bootstrap.servers": kafka.servers, "transactional.id": topic})
+    producer.init_transactions(30)
+    for number, commit in enumerate((True, False, True)):
+        producer.begin_transaction()
+        producer.produce(topic, json.dumps({"id": number}))
+        producer.flush()
+        (producer.commit_transaction if commit else producer.abort_transaction)(30)
+    reading.go(hg.KafkaSource(kafka.servers, topic, "id BIGINT"))
+    assert reading.ids() == [0, 2]
+
+
+def test_should_stop_when_unread_records_are_gone_unless_told_to_go_on(
+    kafka: Kafka, reading: Reading
+) -> None:
+    topic = kafka.topic(1)
+    address = f"kafka://{kafka.servers}/{topic}"
+    kafka.send(topic, numbered(range(10)))
+    reading.go(hg.topic(address, schema="id BIGINT"))
+    kafka.send(topic, numbered(range(10, 30)))
+    kafka.delete_before(topic, 0, 20)
+    with pytest.raises(HeadgateError, match="gone from the topic") as stopped:
+        reading.go(hg.topic(address, schema="id BIGINT"))
+    assert "on_data_loss" in str(stopped.value)
+    reading.go(hg.topic(address, schema="id BIGINT", on_data_loss="continue"))
+    assert reading.ids() == [*range(10), *range(20, 30)]
+
+
+def test_should_say_which_topic_is_not_there(kafka: Kafka, reading: Reading) -> None:
+    with pytest.raises(NotFoundError, match=r"there is no topic kafka://.*/nowhere") as missing:
+        reading.go(hg.KafkaSource(kafka.servers, "nowhere", "id BIGINT"))
+    assert "headgate topic create" in str(missing.value)
+    assert missing.value.step == "in"
+
+
+def test_should_say_that_no_broker_answers(reading: Reading) -> None:
+    source = hg.KafkaSource(
+        "127.0.0.1:9", "orders", "id BIGINT",
+        options={"default.api.timeout.ms": "2000", "request.timeout.ms": "1500"},
+    )  # fmt: skip
+    with pytest.raises(JobFailedError, match="broker does not answer"):
+        reading.go(source)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (lambda: hg.KafkaSource("nohost", "t", "id INT"), "not a list of addresses"),
+        (lambda: hg.KafkaSource("h:1", "t", "id INT", format="xml"), "'format' is not known"),  # type: ignore[arg-type]
+        (lambda: hg.KafkaSource("h:1", "t", "id INT, b INT", format="raw"), "one column"),
+        (lambda: hg.KafkaSource("h:1", "t", "id INT", metadata="keys"), "not a part of a record"),
+        (lambda: hg.KafkaSource("h:1", "t", "id INT", metadata="key AS id"), "second column 'id'"),
+        (lambda: hg.topic("kafka://h:1/t", schema="id INT", max_rows="3"), "no option 'max_rows'"),
+        (lambda: hg.topic("kafka://h:1/t", schema="id INT", max_records="0"), "number of records"),
+        (lambda: hg.topic("kafka://h:1/t", schema="id INT", on_data_loss="x"), "on_data_loss"),
+        (lambda: hg.topic("kafka://h:1", schema="id INT"), "lacks its topic"),
+        (lambda: hg.KafkaSource("h:1", "a.*", "id INT", start={0: 1}), "one topic's partitions"),
+        (
+            lambda: hg.KafkaSource("h:1", "t", "id INT", options={"auto.offset.reset": "none"}),
+            "set by Headgate",
+        ),
+    ],
+)
+def test_should_say_what_is_wrong_with_a_source(
+    reading: Reading, source: Callable[[], hg.Source], said: str
+) -> None:
+    with pytest.raises(GraphError, match=said):
+        reading.go(source())
+
+
+def test_should_refuse_a_table_of_many_topics(reading: Reading) -> None:
+    @hg.job("many")
+    def many(job: hg.Job) -> None:
+        job.table("users", hg.KafkaSource("h:1", "users-.*", "id INT"), key="id")
+
+    with pytest.raises(GraphError, match="one topic"):
+        reading.run(many)
