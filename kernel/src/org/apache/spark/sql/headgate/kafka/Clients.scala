@@ -15,23 +15,23 @@ private[kafka] object Clients {
   /** A broker that does not answer for so long is told as unreachable. */
   val PatienceMs = 15000
 
-  /** @param transactionalId null: idempotent, without transactions */
-  def producer(client: Map[String, String], transactionalId: String, timeoutMs: Int): Producer = {
+  def producer(key: ProducerKey): Producer = {
+    import key.client
     // The client refuses a delivery timeout below linger and request timeout, which are the user's.
     val least = number(client, ProducerConfig.REQUEST_TIMEOUT_MS_CONFIG, 30000) +
       number(client, ProducerConfig.LINGER_MS_CONFIG, 10)
     val defaults = Map(
       ProducerConfig.LINGER_MS_CONFIG -> "10",
-      ProducerConfig.BATCH_SIZE_CONFIG -> (256 << 10).toString,
+      ProducerConfig.BATCH_SIZE_CONFIG -> key.batchBytes.toString,
       ProducerConfig.BUFFER_MEMORY_CONFIG -> (64 << 20).toString,
       ProducerConfig.MAX_BLOCK_MS_CONFIG -> "30000",
       ProducerConfig.DELIVERY_TIMEOUT_MS_CONFIG -> math.max(60000, least).toString)
     val ours = Map(
       ProducerConfig.ACKS_CONFIG -> "all",
       ProducerConfig.ENABLE_IDEMPOTENCE_CONFIG -> "true") ++
-      Option(transactionalId).toSeq.flatMap(id => Seq(
+      Option(key.transactionalId).toSeq.flatMap(id => Seq(
         ProducerConfig.TRANSACTIONAL_ID_CONFIG -> id,
-        ProducerConfig.TRANSACTION_TIMEOUT_CONFIG -> timeoutMs.toString))
+        ProducerConfig.TRANSACTION_TIMEOUT_CONFIG -> key.timeoutMs.toString))
     val users = client - ProducerConfig.KEY_SERIALIZER_CLASS_CONFIG -
       ProducerConfig.VALUE_SERIALIZER_CLASS_CONFIG - ProducerConfig.TRANSACTIONAL_ID_CONFIG
     withOurLoader(new KafkaProducer(

@@ -21,14 +21,17 @@ private[kafka] final class GroupStart(group: KafkaGroup, admin: Admin) {
 
   /** @param tasks of the write: their ids are fenced where the broker does not list those in use */
   def plan(start: String, tasks: Int): GroupPlan = {
-    group.sinks.values.toSeq.distinct.sorted.foreach { topic =>
+    val topics = group.sinks.values.toSeq.distinct.sorted
+    topics.foreach { topic =>
       if (Topics.describe(admin, topic).isEmpty) throw KafkaFailure.missing(topic, group.servers)
     }
-    if (!group.exactlyOnce) GroupPlan(group, start, 0, Map.empty)
+    val plan = GroupPlan(group, start, batchBytes(topics))
+    if (!group.exactlyOnce) plan
     else {
       val partition = Markers.partitionOf(group.job, ensureMarkerTopic().partitions.size)
       fence(tasks)
-      GroupPlan(group, start, partition, Markers.scan(admin, group, partition))
+      plan.copy(
+        markerPartition = partition, markers = Markers.scan(admin, group, partition))
     }
   }
 
@@ -49,6 +52,12 @@ private[kafka] final class GroupStart(group: KafkaGroup, admin: Admin) {
       val groups = (listed ++ scanned.keys.map(group.consumerGroup)).toSeq.distinct
       (scanned.values ++ Markers.ofGroups(admin, groups, at).values).maxOption.getOrElse(-1L)
   }
+
+  /** No more than the topics take: a batch that is too large for its topic is cut by the producer to
+    * the size of its batches, which would be the same again, until it gives up.
+    */
+  private def batchBytes(topics: Seq[String]): Int =
+    (GroupStart.BatchBytes +: topics.flatMap(Topics.maxMessageBytes(admin, _))).min
 
   private def ensureMarkerTopic(): TopicDescription = Topics.describe(admin, group.markerTopic).getOrElse {
     val topic = new NewTopic(group.markerTopic, Optional.of[Integer](4), Optional.empty[JShort]())
@@ -83,6 +92,7 @@ private[kafka] final class GroupStart(group: KafkaGroup, admin: Admin) {
 }
 
 private[kafka] object GroupStart {
+  private val BatchBytes = 256 << 10
 
   /** Small segments, often cleaned: the topic is read through at every start. */
   private val MarkerTopicSettings = Map(

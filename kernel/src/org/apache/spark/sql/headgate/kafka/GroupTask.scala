@@ -26,7 +26,8 @@ private[kafka] final class GroupTask(plan: GroupPlan, task: Int, batch: Long, re
   import plan.group
 
   private val key = ProducerKey(group.client,
-    if (group.exactlyOnce) group.transactionalId(task) else null, group.transactionTimeoutMs)
+    if (group.exactlyOnce) group.transactionalId(task) else null, group.transactionTimeoutMs,
+    plan.batchBytes)
   private val failed = new AtomicReference[(Exception, String)]()
   private var held: Held = _
   private var begun = false

@@ -60,8 +60,7 @@ object KafkaFailure {
 
   /** A metadata timeout tells nothing by itself: the topic or the broker may be gone. */
   def mayBeMissingTopic(error: Throwable): Boolean =
-    causes(error).exists(e => e.isInstanceOf[TimeoutException] &&
-      String.valueOf(e.getMessage).contains("not present in metadata"))
+    causes(error).exists(e => e.isInstanceOf[TimeoutException] && says(e, "not present in metadata"))
 
   def causes(error: Throwable): Seq[Throwable] =
     Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(20).toSeq
@@ -78,13 +77,16 @@ object KafkaFailure {
     case _: AuthorizationException | _: AuthenticationException => NotAuthorised
     case _: ProducerFencedException | _: InvalidProducerEpochException => Fenced
     case _: InvalidTxnTimeoutException => TimedOut
+    // initTransactions keeps the words of an error that it does not expect, and not its class
+    case e: KafkaException if says(e, "transaction timeout is larger") => TimedOut
     case _: TimeoutException | _: DisconnectException | _: NetworkException |
         _: java.net.ConnectException => Unreachable
-    // "No resolvable bootstrap urls given in bootstrap.servers" has no class of its own
-    case c: ConfigException
-        if String.valueOf(c.getMessage).contains("resolvable bootstrap") => Unreachable
+    case c: ConfigException if says(c, "resolvable bootstrap") => Unreachable
     case _ => Other
   }
+
+  private def says(error: Throwable, words: String): Boolean =
+    String.valueOf(error.getMessage).contains(words)
 
   private def textOf(kind: String, cause: Throwable, topic: String, servers: String): String = {
     val said = Option(cause.getMessage).getOrElse(cause.getClass.getSimpleName).linesIterator.mkString(" ")

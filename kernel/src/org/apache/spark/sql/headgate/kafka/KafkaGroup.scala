@@ -73,7 +73,12 @@ object KafkaGroup {
 /** What tasks are told of a group.
   *
   * @param start distinguishes this start of the query from others of the same run
+  * @param batchBytes how large the producer's batches may get
   * @param markers by task, the last batch that the marker topic had when the query started
   */
 case class GroupPlan(
-    group: KafkaGroup, start: String, markerPartition: Int, markers: Map[Int, Long])
+    group: KafkaGroup,
+    start: String,
+    batchBytes: Int,
+    markerPartition: Int = 0,
+    markers: Map[Int, Long] = Map.empty)

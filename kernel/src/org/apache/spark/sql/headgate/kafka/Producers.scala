@@ -20,7 +20,7 @@ private[kafka] final class Held(val key: ProducerKey, val start: String, val pro
 
 /** @param transactionalId null for a producer without transactions, which any task may take */
 private[kafka] case class ProducerKey(
-    client: Map[String, String], transactionalId: String, timeoutMs: Int)
+    client: Map[String, String], transactionalId: String, timeoutMs: Int, batchBytes: Int)
 
 /** A producer is taken out for use and put back after a commit; whatever failed never comes back. */
 private[kafka] object Producers {
@@ -42,7 +42,7 @@ private[kafka] object Producers {
   }
 
   def make(key: ProducerKey, start: String): Held =
-    new Held(key, start, Clients.producer(key.client, key.transactionalId, key.timeoutMs))
+    new Held(key, start, Clients.producer(key))
 
   def putBack(held: Held): Unit = {
     Sweeper.start()

@@ -33,29 +33,19 @@ final class SinkWrite(session: SparkSession, spec: JobSpec, schema: StructType, 
   private val sinks = spec.sinks.toArray
   private val start = UUID.randomUUID().toString.take(8)
 
-  private val hasKafka = sinks.exists(_.kind == "kafka")
-  private var kafka: Array[GroupPlan] = _
-
   /** Before the first task of this process writes: staged files may have the names of old ones. */
   private lazy val recovered: Unit =
     sinks.filter(_.kind == "log").foreach(logCommit(_).recover())
 
   override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory = {
     recovered
-    if (hasKafka) {
+    val kafka = if (sinks.exists(_.kind == "kafka")) {
       // Their tasks commit by themselves: a driver that lost its lease must not start any.
       fence().foreach(_.check())
-      if (kafka == null) startKafka(info.numPartitions)
-    }
+      KafkaDriver.plans(session, spec, info.numPartitions)
+    } else Array.empty[GroupPlan]
     SinkTaskFactory(sinks.zip(structs).map { case (s, struct) => plan(s, struct) }, kafka, start,
       session.sessionState.conf.sessionLocalTimeZone, fsync)
-  }
-
-  private def startKafka(tasks: Int): Unit = {
-    kafka = KafkaDriver.start(spec, start, tasks)
-    RunningBatch.query(session).foreach { query =>
-      KafkaDriver.closeAtEnd(query.sparkSession, query.runId, start)
-    }
   }
 
   private def fence(): Option[Fence] = RunningBatch.current(session).flatMap { b =>
