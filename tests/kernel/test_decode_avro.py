@@ -96,7 +96,7 @@ GOOD = avro.long(300) + avro.text("ab") + avro.long(1) + b"\x01" + avro.array(av
         (avro.long(1) + avro.raw(b"\xff"), "not valid Avro: a text is not valid UTF-8"),
         (
             avro.long(1) + avro.text("") + avro.long(2),
-            "not valid Avro: no branch of a union, or symbol of an enum, has its number",
+            "not valid Avro: no branch of a union or symbol of an enum has its number",
         ),
         (avro.long(1) + avro.text("") + avro.long(1) + b"\x02", "not valid Avro: 2 is no boolean"),
         (

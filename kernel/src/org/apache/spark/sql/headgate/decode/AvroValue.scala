@@ -12,7 +12,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.unsafe.types.UTF8String
 
-/** A value is good only as a whole: bytes that are left over mean that the schema is not its own. */
+/** A value is good only as a whole: bytes left over mean that it was not written by the schema. */
 final class AvroValue(format: AvroFormat, columns: StructType) extends ValueDecoder {
   import AvroValue._
 
@@ -66,7 +66,7 @@ private object AvroValue {
 
   private def sentence(e: Throwable): String = e match {
     case _: EOFException => "it ends too early"
-    case _: IndexOutOfBoundsException => "no branch of a union, or symbol of an enum, has its number"
+    case _: IndexOutOfBoundsException => "no branch of a union or symbol of an enum has its number"
     case _ =>
       val text = Option(e.getMessage).getOrElse(e.getClass.getSimpleName)
       text.takeWhile(c => c != '\n' && c != '\r').take(MaxReason)

@@ -9,7 +9,7 @@ import org.apache.spark.sql.headgate.json.Utf8
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-/** The ordinals of the raw columns; -1 for topic and headers where the source does not give them. */
+/** The ordinals of the raw columns; -1 for topic and headers where the source has none. */
 case class RawColumns(
     key: RawBytes,
     value: RawBytes,
@@ -32,7 +32,7 @@ case class RawColumns(
 
 object RawColumns {
 
-  /** Finds the columns by their names; refuses a source that lacks one, or has it in another type. */
+  /** Finds the columns by name; refuses a source that lacks one, or has it in another type. */
   def find(columns: Seq[Attribute], spec: DecodeSpec): RawColumns = {
     def refuse(why: String) =
       throw new IllegalArgumentException(s"a source of step '${spec.step}' gives $why")

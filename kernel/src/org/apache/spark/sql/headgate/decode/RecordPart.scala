@@ -3,7 +3,7 @@ package org.apache.spark.sql.headgate.decode
 
 import org.apache.spark.sql.types._
 
-/** A part of a record: its name is that of the raw column, and of the column's type there are few. */
+/** A part of a record: the name of its raw column, and the types that a column of it may have. */
 sealed abstract class RecordPart(val name: String, types: DataType*) {
   def fits(t: DataType): Boolean = types.exists(DataType.equalsIgnoreNullability(t, _))
   def expected: String = types.map(_.sql).mkString(" or ")

@@ -73,7 +73,7 @@ trait ValueDecoder {
     */
   def write(value: UTF8String, out: UnsafeRowWriter): Boolean = false
 
-  /** Sets the value's columns, the first ones of `out`; gives null, or why the value is malformed. */
+  /** Sets the value's columns, the first ones of `out`; null, or why the value is malformed. */
   def read(value: UTF8String, out: Array[Any]): String
 }
 
