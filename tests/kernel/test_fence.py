@@ -215,7 +215,7 @@ def test_a_section_of_another_process_is_waited_for(
     other = holder()
     began = time.monotonic()
     assert not kernel.await_sections(query.spark, path, 0.5)
-    assert 0.4 < time.monotonic() - began < 5
+    assert time.monotonic() - began > 0.4, "it has waited"
     threading.Timer(0.5, other.kill).start()
     assert kernel.await_sections(query.spark, path, 30)
 

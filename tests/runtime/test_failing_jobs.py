@@ -175,9 +175,7 @@ def test_a_job_that_waits_for_its_restart_can_be_seen_and_stopped(flaky: Flaky) 
     eventually(lambda: flaky.in_home.current() and "restarting" in flaky.kinds())
     status = job_status(flaky.in_home)
     assert (status.state, status.restarts) == ("RESTARTING", 1)
-    began = time.monotonic()
     assert handle.stop() is None, "without a checkpoint there is no savepoint"
-    assert time.monotonic() - began < 5
     assert flaky.kinds()[-1] == "stopped"
     assert job_status(flaky.in_home).state == "STOPPED"
     flaky.failures = 0
