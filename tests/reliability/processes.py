@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyspark
 
+from headgate.brokers.process import free_port
 from headgate.java import find_java
 from tests.reliability.topics import INPUTS, OUTPUTS, Topics, topics_of
 
@@ -59,7 +60,7 @@ class Cluster:
         self._folder = folder
         self._home = Path(pyspark.__file__).parent
         self._processes: list[subprocess.Popen[bytes]] = []
-        port = 7000 + os.getpid() % 20000
+        port = free_port()
         self.url = f"spark://127.0.0.1:{port}"
         self._start("master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1",
                     "--port", str(port), "--webui-port", "0")  # fmt: skip
@@ -77,7 +78,8 @@ class Cluster:
         # without the Scala version executors look for another jars folder and die at once
         env = {**os.environ, "SPARK_SCALA_VERSION": "2.13", "SPARK_HOME": str(self._home),
                "SPARK_LOCAL_IP": "127.0.0.1", "JAVA_HOME": str(find_java().path)}  # fmt: skip
-        command = [java, "-Xmx512m", "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+        command = [java, "-Xmx512m", "-XX:TieredStopAtLevel=1",
+                   "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
                    "--add-opens=java.base/java.nio=ALL-UNNAMED",
                    "--add-opens=java.base/java.lang=ALL-UNNAMED",
                    "--add-opens=java.base/java.util=ALL-UNNAMED",

@@ -23,8 +23,10 @@ def test_rows_and_counts_are_exact_when_executors_die(spark: SparkSession, tmp_p
     kills = 0
     try:
         producer = Producer(data, orders=ORDERS, chunks=25, seed=5, taken=lambda: checkpoints(home))
+        java = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"
         flags = ("--master", cluster.url, "--conf", "spark.executor.memory=1g",
                  "--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.memory=1g",
+                 "--conf", f"spark.executor.extraJavaOptions={java}",
                  "--conf", "spark.headgate.test.fail.after.state.commit=2")  # fmt: skip
         producer.start()
         driver = Driver(STORE, data, home, "--parallelism", "4", spark=flags)
