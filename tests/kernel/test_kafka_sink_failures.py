@@ -219,9 +219,7 @@ def test_should_tell_of_a_transaction_that_took_too_long(strict_job: Job, strict
     assert strict.ids(out) == list(range(10))
 
 
-def _acl(
-    kafka: Kafka, kind: ResourceType, name: str, operation: AclOperation, allow: bool
-) -> None:
+def _acl(kafka: Kafka, kind: ResourceType, name: str, operation: AclOperation, allow: bool) -> None:
     permission = AclPermissionType.ALLOW if allow else AclPermissionType.DENY
     acl = AclBinding(
         kind, name, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*", operation, permission
