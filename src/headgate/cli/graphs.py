@@ -58,6 +58,8 @@ def check(
     )  # fmt: skip
     for warning in found.warnings:
         ui.say(f"warning: {warning}")
+    if problem is not None and ui.json:
+        raise typer.Exit(problem.exit_code)  # all is told in what was printed
     if problem is not None:
         raise problem
     if strict and found.warnings:
