@@ -31,10 +31,13 @@ def hasty(folder: Path) -> Path:
     return path
 
 
-def until(happens: Callable[[], bool], driver: Driver, seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
+def until(happens: Callable[[], bool], driver: Driver, pause: float = 0) -> None:
+    """Wait while the driver lives; without a pause, so that a kill comes at the very moment."""
+    end = time.monotonic() + 120
     while not happens():
         assert time.monotonic() < end and driver.process.poll() is None, driver.text()[-3000:]
+        if pause:
+            time.sleep(pause)
 
 
 def made_more(home: Path, before: int) -> bool:
@@ -56,7 +59,7 @@ def test_a_driver_killed_while_it_makes_a_savepoint(spark: SparkSession, tmp_pat
     while hits == 0 and kills < 6:
         driver = Driver(app, data, home)
         before = checkpoints(home)
-        until(partial(made_more, home, before), driver)
+        until(partial(made_more, home, before), driver, 0.05)
         lease = job.read().lease
         assert lease is not None
         folder = home / "jobs" / "store" / "savepoints" / f"half{kills}"
@@ -86,7 +89,7 @@ def test_a_driver_killed_while_retention_deletes(spark: SparkSession, tmp_path: 
     for kill in range(2):
         driver = Driver(app, data, home)
         before = checkpoints(home)
-        until(partial(made_more, home, before), driver)
+        until(partial(made_more, home, before), driver, 0.05)
         oldest = min(int(name) for name in os.listdir(offsets) if name.isdigit())
         until(partial(is_gone, offsets / str(oldest)), driver)
         driver.kill()
