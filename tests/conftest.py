@@ -7,9 +7,12 @@ import os
 import pytest
 from pyspark.sql import SparkSession
 
-# The JVMs of tests live for seconds: the second compiler costs them more than it gains. Drivers
-# that tests start inherit this; a JVM of a user has both compilers, and so do the benchmarks.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+from tests.class_archive import java_options
+
+# Drivers that tests start inherit these. The first is for Spark's own JVM, the second for the one
+# that Spark runs before it, to put its command together.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
+os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 @pytest.fixture(scope="session")
