@@ -52,14 +52,19 @@ def checkout(tmp_path: Path) -> Path:
     sources = copy / "kernel" / "src" / "org"
     sources.mkdir(parents=True)
     (sources / "Dummy.scala").write_text(DUMMY)
-    (copy / "src" / "headgate").mkdir(parents=True)
+    (copy / "src" / "headgate" / "brokers").mkdir(parents=True)
+    shutil.copytree(
+        ROOT / "src" / "headgate" / "brokers" / "locks",
+        copy / "src" / "headgate" / "brokers" / "locks",
+    )
     for name in (
         "kernel/build.py",
-        *(f"src/headgate/{n}.py" for n in ("errors", "java", "spark_jars")),
+        *(f"src/headgate/{n}.py" for n in ("errors", "java", "spark_jars", "brokers/jars")),
     ):
         shutil.copy(ROOT / name, copy / name)
-    # A build environment does not have what the package imports: this must not be run.
-    (copy / "src" / "headgate" / "__init__.py").write_text("raise ImportError('not to be run')")
+    # A build environment does not have what the packages import: this must not be run.
+    for package in ("headgate", "headgate/brokers"):
+        (copy / "src" / package / "__init__.py").write_text("raise ImportError('not to be run')")
     return copy
 
 
@@ -87,7 +92,8 @@ def test_the_wheel_carries_the_kernel_the_types_and_the_entry_points(tmp_path: P
     assert "headgate/py.typed" in names
     assert "headgate/resources/log4j2.properties" in names
     assert "headgate/resources/kafka-log4j2.properties" in names
-    assert [name for name in names if name.startswith("headgate/brokers/locks/kafka-")]
+    locks = [name for name in names if name.startswith("headgate/brokers/locks/kafka-")]
+    assert len(locks) == 2, "the broker's and the connector's"
     assert "headgate = headgate.cli.main:main" in text
     assert "headgate = headgate.testing.plugin" in text
     assert not [name for name in names if not name.startswith(("headgate/", "headgate-"))]
