@@ -183,3 +183,9 @@ class Job:
     def committed(self, spec: str) -> dict[str, int | None]:
         found: dict[str, int | None] = json.loads(kernel.committed_batches(self.spark, spec))
         return found
+
+    def producer_threads(self) -> list[str]:
+        """The threads of this job's producers in the session's process."""
+        jvm: Any = self.spark._jvm
+        names = [t.getName() for t in jvm.java.lang.Thread.getAllStackTraces().keySet()]
+        return [n for n in names if f"headgate.{self.name}." in n]

@@ -6,17 +6,19 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Place
-from pyspark.sql import SparkSession
 
 from headgate import kernel
 from tests.kernel.kafka_support import MARKERS, Job, Kafka
 
-POINTS = ["before_transaction", "in_transaction", "after_transaction", "before_sink", "after_sink"]
+TASK_POINTS = ["before_transaction", "in_transaction", "after_transaction"]
+POINTS = [*TASK_POINTS, "before_sink", "after_sink"]
 
 
 def _crash(job: Job, spec: str, point: str) -> None:
@@ -201,33 +203,54 @@ def test_should_make_the_marker_topic_as_it_must_be(job: Job, kafka: Kafka) -> N
     assert found["absent"]["error"] == "TOPIC_MISSING"
 
 
-RETRIES = """
-import sys
+def test_should_close_its_producers_when_the_query_has_ended(job: Job, kafka: Kafka) -> None:
+    query = job.start(job.one(), job.spec(kafka.topic()))
+    query.processAllAvailable()
+    open_while_running = job.producer_threads()
+    query.stop()
+    assert len(open_while_running) == len(job.tasks(range(10)))
+    until = time.monotonic() + 30
+    while found := job.producer_threads():
+        assert time.monotonic() < until, found
+        time.sleep(0.02)
+
+
+IN_ANOTHER_PROCESS = """
+import json, sys
 from pathlib import Path
 from headgate import kernel
 from headgate.runtime.session import get_session
 from tests.kernel.kafka_support import Job, Kafka
-spark = get_session(master="local[2,4]")
+with_ = json.loads(sys.argv[1])
+spark = get_session(master=with_["master"], conf=with_["conf"])
 kernel.need_kafka(spark)
-job = Job(spark, Kafka(sys.argv[1]), Path(sys.argv[2]), name=sys.argv[3])
-for point in sys.argv[6:]:
+job = Job(spark, Kafka(with_["servers"]), Path(with_["folder"]), name=with_["name"])
+for point in with_["points"]:
     kernel.arm_crash(spark, "r1", point)
 frame = job.two(max_records=5)
-if len(sys.argv) == 9:  # all three points hit one task, one attempt after the other
-    frame = frame.coalesce(1)
-job.run(frame, job.spec(sys.argv[4], sys.argv[5]))
+job.run(frame.coalesce(1) if with_["points"] else frame, job.spec(*with_["topics"]))
 """
 
 
-def _in_another_process(job: Job, a: str, b: str, *points: str, halt: str = "") -> int:
+def _in_another_process(
+    job: Job,
+    *topics: str,
+    points: Sequence[str] = (),
+    halt: str = "",
+    master: str = "local[2,4]",
+    conf: Mapping[str, str] | None = None,
+) -> int:
     root = Path(__file__).parents[2]
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)]), "HEADGATE_HALT": halt
     }  # fmt: skip
-    arguments = [job.kafka.servers, str(job.folder), job.name, a, b, *points]
+    config = {
+        "master": master, "conf": dict(conf or {}), "servers": job.kafka.servers,
+        "folder": str(job.folder), "name": job.name, "points": list(points), "topics": topics,
+    }  # fmt: skip
     ran = subprocess.run(
-        [sys.executable, "-c", RETRIES, *arguments], env=environment, check=False,
-        capture_output=True, timeout=300,
+        [sys.executable, "-c", IN_ANOTHER_PROCESS, json.dumps(config)], env=environment,
+        check=False, capture_output=True, timeout=400,
     )  # fmt: skip
     if not halt:
         assert ran.returncode == 0, ran.stderr.decode()[-3000:]
@@ -238,18 +261,28 @@ def test_should_write_once_when_attempts_of_a_task_die_before_in_and_after_its_t
     job: Job, kafka: Kafka
 ) -> None:
     a, b = kafka.topic(), kafka.topic()
-    _in_another_process(job, a, b, *POINTS[:3])
+    # all three in one task, one attempt after the other: the fourth finds the batch out
+    _in_another_process(job, a, b, points=TASK_POINTS)
     assert kafka.ids(a) + kafka.ids(b) == [0, 2, 4, 6, 8, 1, 3, 5, 7, 9]
     assert {m["batch"] for m in kafka.markers(job.name).values()} == {1}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("point", ["before_transaction", "in_transaction", "after_transaction"])
-def test_should_survive_the_death_of_the_driver(
-    job: Job, kafka: Kafka, spark: SparkSession, point: str
-) -> None:
+@pytest.mark.parametrize("point", TASK_POINTS)
+def test_should_survive_the_death_of_the_driver(job: Job, kafka: Kafka, point: str) -> None:
     a, b = kafka.topic(), kafka.topic()
     assert _in_another_process(job, a, b, halt=f"{point}:1") != 0
     job.run(job.two(max_records=5), job.spec(a, b))
     assert kafka.ids(a) + kafka.ids(b) == [0, 2, 4, 6, 8, 1, 3, 5, 7, 9]
-    assert kernel.kafka_open_transactions(spark, job.client, job.name) == []
+    assert kernel.kafka_open_transactions(job.spark, job.client, job.name) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", TASK_POINTS)
+def test_should_survive_the_death_of_an_executor(job: Job, kafka: Kafka, point: str) -> None:
+    a, b = kafka.topic(), kafka.topic()
+    _in_another_process(
+        job, a, b, master="local-cluster[2,1,1024]",
+        conf={"spark.executorEnv.HEADGATE_HALT": f"{point}:1", "spark.executor.memory": "1g"},
+    )  # fmt: skip
+    assert kafka.ids(a) + kafka.ids(b) == [0, 2, 4, 6, 8, 1, 3, 5, 7, 9]

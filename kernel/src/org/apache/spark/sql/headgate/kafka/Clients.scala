@@ -17,15 +17,12 @@ private[kafka] object Clients {
 
   def producer(key: ProducerKey): Producer = {
     import key.client
-    // The client refuses a delivery timeout below linger and request timeout, which are the user's.
-    val least = number(client, ProducerConfig.REQUEST_TIMEOUT_MS_CONFIG, 30000) +
-      number(client, ProducerConfig.LINGER_MS_CONFIG, 10)
     val defaults = Map(
       ProducerConfig.LINGER_MS_CONFIG -> "10",
       ProducerConfig.BATCH_SIZE_CONFIG -> key.batchBytes.toString,
       ProducerConfig.BUFFER_MEMORY_CONFIG -> (64 << 20).toString,
       ProducerConfig.MAX_BLOCK_MS_CONFIG -> "30000",
-      ProducerConfig.DELIVERY_TIMEOUT_MS_CONFIG -> math.max(60000, least).toString)
+      ProducerConfig.DELIVERY_TIMEOUT_MS_CONFIG -> deliveryTimeoutMs(client).toString)
     val ours = Map(
       ProducerConfig.ACKS_CONFIG -> "all",
       ProducerConfig.ENABLE_IDEMPOTENCE_CONFIG -> "true") ++
@@ -36,6 +33,14 @@ private[kafka] object Clients {
       ProducerConfig.VALUE_SERIALIZER_CLASS_CONFIG - ProducerConfig.TRANSACTIONAL_ID_CONFIG
     withOurLoader(new KafkaProducer(
       properties(defaults ++ users ++ ours), new ByteArraySerializer, new ByteArraySerializer))
+  }
+
+  /** How long a record may be on its way to the broker. */
+  def deliveryTimeoutMs(client: Map[String, String]): Int = {
+    // The client refuses one below linger and request timeout, which are the user's to choose.
+    val least = number(client, ProducerConfig.REQUEST_TIMEOUT_MS_CONFIG, 30000) +
+      number(client, ProducerConfig.LINGER_MS_CONFIG, 10)
+    number(client, ProducerConfig.DELIVERY_TIMEOUT_MS_CONFIG, math.max(60000, least))
   }
 
   def admin(client: Map[String, String]): Admin = {

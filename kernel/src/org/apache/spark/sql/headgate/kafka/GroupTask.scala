@@ -10,6 +10,7 @@ import org.apache.kafka.clients.consumer.{ConsumerGroupMetadata, OffsetAndMetada
 import org.apache.kafka.clients.producer.{Callback, ProducerRecord, RecordMetadata}
 import org.apache.kafka.common.TopicPartition
 
+import org.apache.spark.sql.headgate.kafka.Clients.Producer
 import org.apache.spark.sql.headgate.sink.Failpoints
 
 /** Sends the rows of one task for all sinks of a group, in one transaction that begins at the first.
@@ -54,7 +55,7 @@ private[kafka] final class GroupTask(plan: GroupPlan, task: Int, batch: Long, re
     if (error != null) failed.compareAndSet(null, (error, topic))
 
   def commit(): Unit = if (held != null) attempt {
-    held.producer.flush()
+    flush(held.producer)
     throwFailed()
     if (group.exactlyOnce) commitTransaction()
     held.out = batch
@@ -72,6 +73,7 @@ private[kafka] final class GroupTask(plan: GroupPlan, task: Int, batch: Long, re
       val kept = Producers.take(key, plan.start, retry)
       held = kept.getOrElse(Producers.make(key, plan.start))
       if (group.exactlyOnce) beginTransaction(isNew = kept.isEmpty, found)
+      begunAt = System.nanoTime()
     }
   }
 
@@ -88,9 +90,16 @@ private[kafka] final class GroupTask(plan: GroupPlan, task: Int, batch: Long, re
       reach(Failpoints.BeforeTransaction)
       held.producer.beginTransaction()
       inTransaction = true
-      begunAt = System.nanoTime()
     }
   }
+
+  /** When a topic of a transaction is deleted, the producer asks for it for ever, and the records'
+    * own timeout does not count meanwhile (Sender.runOnce).
+    */
+  private def flush(producer: Producer): Unit =
+    Sweeper.within(Clients.deliveryTimeoutMs(group.client) + GroupTask.SlackMs, "sending records") {
+      producer.flush()
+    }
 
   private def commitTransaction(): Unit = {
     val marker = new ProducerRecord[Array[Byte], Array[Byte]](group.markerTopic,
@@ -134,13 +143,21 @@ private[kafka] final class GroupTask(plan: GroupPlan, task: Int, batch: Long, re
         s"the broker ended the transaction of task $task in batch $batch, which took $age ms: raise " +
           s"the sink's transaction_timeout (${group.transactionTimeoutMs} ms), or make batches smaller",
         error)
-    } else if (topic != null && KafkaFailure.mayBeMissingTopic(error)) whyNoMetadata(failure)
+    } else if (failure.kind == KafkaFailure.Unreachable && begunAt != 0) whyNoAnswer(failure)
     else failure
   }
 
-  private def whyNoMetadata(failure: KafkaFailure): KafkaFailure =
+  /** A timeout may have another cause than the broker: a topic that was deleted meanwhile. */
+  private def whyNoAnswer(failure: KafkaFailure): KafkaFailure = {
+    val markers = if (group.exactlyOnce) Seq(group.markerTopic) else Nil
+    val topics = group.sinks.values.toSeq.distinct.sorted ++ markers
     try {
-      if (Admins.use(group.client)(Topics.describe(_, failure.topic)).isDefined) failure
-      else KafkaFailure.missing(failure.topic, group.servers, failure)
+      val gone = Admins.use(group.client)(a => topics.find(Topics.describe(a, _).isEmpty))
+      gone.map(KafkaFailure.missing(_, group.servers, failure)).getOrElse(failure)
     } catch { case why: KafkaFailure => why }
+  }
+}
+
+private[kafka] object GroupTask {
+  private val SlackMs = 2000L
 }

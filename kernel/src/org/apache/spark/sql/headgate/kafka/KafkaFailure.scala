@@ -58,10 +58,6 @@ object KafkaFailure {
     case _ => false
   }
 
-  /** A metadata timeout tells nothing by itself: the topic or the broker may be gone. */
-  def mayBeMissingTopic(error: Throwable): Boolean =
-    causes(error).exists(e => e.isInstanceOf[TimeoutException] && says(e, "not present in metadata"))
-
   def causes(error: Throwable): Seq[Throwable] =
     Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(20).toSeq
 

@@ -55,13 +55,14 @@ object KafkaGroup {
 
   /** The groups of a job, numbered in the order of their first sinks. */
   def of(spec: JobSpec): Seq[KafkaGroup] = {
-    val sinks = spec.sinks.zipWithIndex.collect { case (s, i) if s.kafka.isDefined => (i, s.path, s.kafka.get) }
-    val shared = sinks.map { case (_, _, o) => (o.client, o.exactlyOnce, o.markerTopic) }.distinct
-    shared.zipWithIndex.map { case (key @ (client, exactlyOnce, markerTopic), number) =>
-      val members = sinks.filter { case (_, _, o) => (o.client, o.exactlyOnce, o.markerTopic) == key }
-      KafkaGroup(spec.job, spec.run, spec.runKey, number, client, exactlyOnce, markerTopic,
-        members.map(_._3.transactionTimeoutMs).max,
-        members.map { case (i, topic, _) => i -> topic }.toMap)
+    val sinks = for ((s, i) <- spec.sinks.zipWithIndex; o <- s.kafka) yield (i, s.path, o)
+    def shared(o: KafkaOptions) = (o.client, o.exactlyOnce, o.markerTopic)
+    sinks.map(s => shared(s._3)).distinct.zipWithIndex.map {
+      case (key @ (client, exactlyOnce, markerTopic), number) =>
+        val members = sinks.filter(s => shared(s._3) == key)
+        KafkaGroup(spec.job, spec.run, spec.runKey, number, client, exactlyOnce, markerTopic,
+          members.map(_._3.transactionTimeoutMs).max,
+          members.map { case (i, topic, _) => i -> topic }.toMap)
     }
   }
 
