@@ -105,7 +105,7 @@ def find_topics(
             reason = kafka_reason(str(told["error"]))
             findings.append(Finding(about, _why(about, servers, reason, told), reason))
             continue
-        rights = told.get("rights")
+        rights = told.get("operations")
         if rights is not None and not {right, "ALL"} & set(rights):
             findings.append(
                 Finding(about, f"may not {right.lower()} {about}", Reason.NOT_AUTHORISED)
