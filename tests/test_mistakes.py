@@ -176,9 +176,9 @@ IN_THE_GRAPH = [
         ("the topic's address is not one", "got 's3:data/out'", "with its scheme"),
     ),
     Mistake(
-        "Kafka, which this version cannot reach",
-        "orders.sink('out', hg.topic('kafka://localhost:9092/out'))",
-        ("step 'out'", "cannot reach Kafka", "use a log: address"),
+        "Pulsar, which this version cannot reach",
+        "orders.sink('out', hg.topic('pulsar://localhost:6650/out'))",
+        ("step 'out'", "cannot reach Pulsar", "use a log: or kafka:// address"),
     ),
     Mistake(
         "source without a schema",

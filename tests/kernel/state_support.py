@@ -77,7 +77,7 @@ class Query:
     def start(self) -> Any:
         self.compiled = self._compile()  # a query's plan knows its batch: one plan a start
         return self.compiled.start(
-            job="state", run=self.folder.name, journal=str(self.folder / "journal"),
+            job="state", run=self.folder.name, uid="", journal=str(self.folder / "journal"),
             checkpoint=str(self.folder), bounded=True, every=timedelta(seconds=1),
         )  # fmt: skip
 

@@ -97,7 +97,7 @@ def test_a_lost_lease_stops_the_next_batch(query: Query, token: str | None, lock
 
 def test_a_running_query_stops_at_its_next_batch(query: Query) -> None:
     running = query._compile().start(
-        job="state", run="spark", journal=str(query.folder / "journal"),
+        job="state", run="spark", uid="", journal=str(query.folder / "journal"),
         checkpoint=str(query.folder), bounded=False, every=timedelta(0),
     )  # fmt: skip
     send(query, 1, 2)

@@ -87,7 +87,7 @@ def test_a_running_query_is_read_and_nothing_written(spark: SparkSession, tmp_pa
 
     compiled = query._compile()
     running = compiled.start(
-        job="state", run="spark", journal=str(query.folder / "journal"),
+        job="state", run="spark", uid="", journal=str(query.folder / "journal"),
         checkpoint=str(query.folder), bounded=False, every=timedelta(seconds=0),
     )  # fmt: skip
     try:
