@@ -29,6 +29,7 @@ _QUIET = {"log_level": 0}
 def main() -> int:
     """Broker, topics, producer, job, kill, job again; exit code 1 if an order is lost or twice."""
     options = _options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the broker is stopped then, too
     folder: Path = options.dir
     if folder.exists():
         _say(f"clearing {folder} of the last demo")
@@ -51,13 +52,16 @@ def _play(servers: str, home: Path, options: argparse.Namespace) -> int:
         if _headgate("topic", "create", address, "--partitions", "2", *compact):
             return 1
     store = Store(Settings(users=options.users, items=options.items, orders=options.orders))
-    feeder = threading.Thread(target=_feed, args=(servers, store), daemon=True)
+    reading = threading.Event()  # the job has begun: what comes now comes while it runs
+    feeder = threading.Thread(target=_feed, args=(servers, store, reading), daemon=True)
     _say(f"a producer sends {options.orders:,} orders while the job runs")
     feeder.start()
 
     sets = [word for name, address in topics.items() for word in ("--set", f"{name}={address}")]
     command = ["run", _short(HERE / "store.py"), "--home", str(home), *sets]
     job = _start(*command)
+    _wait_for_checkpoints(job, home, 1)
+    reading.set()
     _wait_for_checkpoints(job, home, 2)
     _say(f"kill -9 of the job's process {job.pid}, in the middle of its work")
     job.kill()
@@ -76,7 +80,7 @@ def _play(servers: str, home: Path, options: argparse.Namespace) -> int:
     return _account(store.produced.orders, seen)
 
 
-def _feed(servers: str, store: Store) -> None:
+def _feed(servers: str, store: Store, reading: threading.Event) -> None:
     producer = Producer({"bootstrap.servers": servers, "partitioner": "murmur2_random",
                          "enable.idempotence": True, **_QUIET})  # fmt: skip
     for number, made in enumerate(store.play()):
@@ -85,6 +89,7 @@ def _feed(servers: str, store: Store) -> None:
                 producer.produce(topic, record.value, record.key)
                 producer.poll(0)
         producer.flush()
+        reading.wait()
         time.sleep(2 if number else 0)  # so that the job sees the day pass
 
 

@@ -73,6 +73,31 @@ def _check_connectors(plan: Plan) -> None:
             _checked(operation.source.check, node.step)
         elif isinstance(operation, SinkOp):
             _checked(operation.sink.check, node.step)
+    _refuse_mixed_options(plan)
+
+
+def _refuse_mixed_options(plan: Plan) -> None:
+    """Refuse sinks that cannot share a transaction although they are on the same servers.
+
+    Which sinks share one decides the names of markers. If an option could decide it, a changed
+    option would hide the markers of a batch that is out, and the batch would be written again.
+    """
+    first: dict[str, tuple[Step, object]] = {}
+    for node in plan.nodes:
+        if not isinstance(node.operation, SinkOp) or not node.operation.sink.by_task:
+            continue
+        told = node.operation.sink.spec().options or {}
+        shared = (told.get("client"), told.get("marker_topic"))
+        servers = str((told.get("client") or {}).get("bootstrap.servers"))
+        other, options = first.setdefault(servers, (node.step, shared))
+        if options != shared:
+            raise GraphError(
+                f"its options are not those of the sink '{other.id}', with which it shares"
+                " transactions",
+                step=node.step.id,
+                remedy="give all exactly-once sinks on the same servers the same options",
+                location=location_of(node.step),
+            )
 
 
 def _checked(check: Callable[[], None], step: Step) -> None:

@@ -279,3 +279,18 @@ def test_should_say_that_the_sink_has_no_topic(pipe: Pipe) -> None:
 def test_should_say_what_is_wrong_with_a_sink(pipe: Pipe, sink: hg.Sink, said: str) -> None:
     with pytest.raises(GraphError, match=said):
         pipe.go(sinking(pipe, sink))
+
+
+def test_should_refuse_sinks_that_cannot_share_a_transaction(pipe: Pipe) -> None:
+    """A changed option must not hide the markers of a batch that is out."""
+    address = f"kafka://{pipe.kafka.servers}/"
+
+    @hg.job("pipe")
+    def mixed(job: hg.Job) -> None:
+        rows = job.source("visits", hg.topic(address + pipe.visits, schema=SCHEMA))
+        rows.sink("known", hg.topic(address + pipe.known, **{"compression.type": "lz4"}))
+        rows.sink("unknown", hg.topic(address + pipe.unknown))
+
+    with pytest.raises(GraphError, match="shares transactions") as refused:
+        pipe.go(mixed)
+    assert refused.value.step == "unknown"
