@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import shutil
 import signal
 import subprocess
@@ -15,14 +14,13 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from generate import Round, Settings, Store
+from show import OUTPUTS, account, app, headgate, say, start
 
 from headgate.brokers import KafkaBroker
 from headgate.connectors.log_files import Record
 from headgate.snapshots.home import Home
 
-HERE = Path(__file__).resolve().parent
 INPUTS = ("orders", "users", "items")
-OUTPUTS = ("enriched", "missing_users", "missing_items", "malformed")
 _QUIET = {"log_level": 0}
 
 
@@ -32,16 +30,16 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the broker is stopped then, too
     folder: Path = options.dir
     if folder.exists():
-        _say(f"clearing {folder} of the last demo")
+        say(f"clearing {folder} of the last demo")
         KafkaBroker(folder / "kafka").stop()
         shutil.rmtree(folder)
-    _say("starting a Kafka broker on this machine (its jars are fetched once, 45 MB)")
+    say("starting a Kafka broker on this machine (its jars are fetched once, 45 MB)")
     broker = KafkaBroker(folder / "kafka")
     try:
         broker.start()
         return _play(broker.servers, folder / "home", options)
     finally:
-        _say("stopping the broker")
+        say("stopping the broker")
         broker.stop()
 
 
@@ -49,35 +47,35 @@ def _play(servers: str, home: Path, options: argparse.Namespace) -> int:
     topics = {name: f"kafka://{servers}/{name}" for name in (*INPUTS, *OUTPUTS)}
     for name, address in topics.items():
         compact = ["--compact"] if name in ("users", "items") else []
-        if _headgate("topic", "create", address, "--partitions", "2", *compact):
+        if headgate("topic", "create", address, "--partitions", "2", *compact):
             return 1
     store = Store(Settings(users=options.users, items=options.items, orders=options.orders))
     reading = threading.Event()  # the job has begun: what comes now comes while it runs
     feeder = threading.Thread(target=_feed, args=(servers, store, reading), daemon=True)
-    _say(f"a producer sends {options.orders:,} orders while the job runs")
+    say(f"a producer sends {options.orders:,} orders while the job runs")
     feeder.start()
 
     sets = [word for name, address in topics.items() for word in ("--set", f"{name}={address}")]
-    command = ["run", _short(HERE / "store.py"), "--home", str(home), *sets]
-    job = _start(*command)
+    command = ["run", app(), "--home", str(home), *sets]
+    job = start(*command)
     _wait_for_checkpoints(job, home, 1)
     reading.set()
     _wait_for_checkpoints(job, home, 2)
-    _say(f"kill -9 of the job's process {job.pid}, in the middle of its work")
+    say(f"kill -9 of the job's process {job.pid}, in the middle of its work")
     job.kill()
     job.wait()
 
-    job = _start(*command)
+    job = start(*command)
     feeder.join()
-    _say("all orders are produced; waiting until a read_committed reader has seen them")
+    say("all orders are produced; waiting until a read_committed reader has seen them")
     seen = _count(servers, job, store.produced.orders)
-    _say("stopping the job between two batches")
+    say("stopping the job between two batches")
     job.send_signal(signal.SIGTERM)
     code = job.wait()
-    code = code or _headgate("show", "store", "--steps", "--home", str(home))
+    code = code or headgate("show", "store", "--steps", "--home", str(home))
     if code != 0:
         return code
-    return _account(store.produced.orders, seen)
+    return account(store.produced.orders, seen, when_right="every order is there once")
 
 
 def _feed(servers: str, store: Store, reading: threading.Event) -> None:
@@ -123,38 +121,6 @@ def _count(servers: str, job: subprocess.Popen[bytes], orders: int) -> dict[str,
             break  # they do not come any more: the sum tells
     consumer.close()
     return {name: seen[name] for name in OUTPUTS}
-
-
-def _account(orders: int, out: dict[str, int]) -> int:
-    total = sum(out.values())
-    parts = " + ".join(f"{out[name]:,} {name.replace('_', ' ')}" for name in OUTPUTS)
-    if total != orders:
-        print(f"{parts} = {total:,}, but {orders:,} orders were produced", flush=True)
-        return 1
-    print(f"{parts} = {orders:,} orders produced: every order is there once", flush=True)
-    return 0
-
-
-def _headgate(*arguments: str) -> int:
-    return _start(*arguments).wait()
-
-
-def _start(*arguments: str) -> subprocess.Popen[bytes]:
-    """Start a command of the command line as a user would, and show it."""
-    print(f"\n$ headgate {shlex.join(arguments)}", file=sys.stderr, flush=True)
-    beside = Path(sys.executable).with_name("headgate")
-    program = [str(beside)] if beside.exists() else [sys.executable, "-m", "headgate.cli.main"]
-    return subprocess.Popen([*program, *arguments])
-
-
-def _short(path: Path) -> str:
-    """The path as one would type it in this folder."""
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
-
-
-def _say(text: str) -> None:
-    print(f"\ndemo: {text}", file=sys.stderr, flush=True)
 
 
 def _options() -> argparse.Namespace:

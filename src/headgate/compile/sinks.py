@@ -90,8 +90,8 @@ class Sinks:
     def _place(self, number: int, schema: StructType) -> Column:
         names = [LEAD + "key"] if LEAD + "key" in schema.names else hashable(schema)
         columns = [F.col(f"r{number}.`{name}`") for name in names]
-        spread = F.pmod(F.xxhash64(*columns), F.lit(1 << 30)).cast("int")
-        return F.when(F.col(kernel.SINK) == number, spread if columns else F.lit(0))
+        spread = F.xxhash64(*columns) if columns else F.lit(0)
+        return F.when(F.col(kernel.SINK) == number, spread)
 
     def nothing(self, rows: DataFrame) -> DataFrame:
         """A source without rows as rows of the writer."""

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
+from headgate.connectors.kafka_names import are_servers, is_topic
 from headgate.errors import HeadgateError, NotFoundError, UsageError
 
 T = TypeVar("T")
@@ -20,8 +21,6 @@ T = TypeVar("T")
 ANSWER_SECONDS = 10.0
 
 _FORM = "kafka://host:port[,host2:port2]/topic"
-_SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/,\[\]]+):(\d{1,5})")
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 # What the command itself decides, and what says so.
 _DECIDED = {
@@ -90,13 +89,11 @@ class KafkaAddress:
     def parse(address: str) -> KafkaAddress:
         """Read an address; one that is not whole is refused."""
         servers, slash, topic = address.removeprefix("kafka://").partition("/")
-        places = [_SERVER.fullmatch(server) for server in servers.split(",")]
-        ports = [int(place[2]) if place else 0 for place in places]
         if not address.startswith("kafka://") or not slash or not topic:
             wrong = "names no topic" if address.startswith("kafka://") else "is not Kafka's"
-        elif not all(0 < port < 65536 for port in ports):
+        elif not are_servers(servers):
             wrong = "has a server without a port"
-        elif not _TOPIC.fullmatch(topic) or topic in (".", ".."):
+        elif not is_topic(topic):
             raise UsageError(
                 f"'{topic}' cannot be the name of a Kafka topic",
                 expected="letters, digits, dots, underscores and hyphens, at most 249",

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
 from headgate import kernel
 from headgate.connectors.base import Finding
+from headgate.connectors.kafka_names import are_servers
 from headgate.errors import GraphError
 from headgate.failures import Reason, kafka_reason
-
-_SERVERS = re.compile(r"[^\s,/:]+:\d{1,5}(,[^\s,/:]+:\d{1,5})*")
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 def split_kafka_address(rest: str) -> tuple[str, str]:
@@ -35,18 +32,13 @@ def split_kafka_address(rest: str) -> tuple[str, str]:
 
 def check_servers(servers: str) -> None:
     """Raise if these are not Kafka's bootstrap servers."""
-    if not _SERVERS.fullmatch(servers):
+    if not are_servers(servers):
         raise GraphError(
             "the Kafka servers are not a list of addresses",
             expected="host:port, or several separated by commas",
             got=repr(servers),
             remedy="write host and port, for example localhost:9092",
         )
-
-
-def is_topic(name: str) -> bool:
-    """Whether this is a topic's name, and not a pattern or a list of names."""
-    return _TOPIC.fullmatch(name) is not None
 
 
 def split_options(

@@ -15,9 +15,9 @@ from headgate.connectors.kafka_client import (
     check_servers,
     choice,
     find_topics,
-    is_topic,
     split_options,
 )
+from headgate.connectors.kafka_names import is_topic
 from headgate.durations import Duration, parse_duration
 from headgate.errors import GraphError
 
@@ -75,8 +75,11 @@ class KafkaSink(Sink):
 
     def lead_type(self, part: str, kind: DataType) -> DataType:
         if part == "headers":
-            fits = isinstance(kind, MapType) and isinstance(kind.keyType, StringType)
-            fits = fits and isinstance(kind.valueType, _TEXT)  # type: ignore[attr-defined]
+            fits = (
+                isinstance(kind, MapType)
+                and isinstance(kind.keyType, StringType)
+                and isinstance(kind.valueType, _TEXT)
+            )
             expected = "MAP<STRING, STRING> or MAP<STRING, BINARY>"
         elif part == "timestamp":
             fits, expected = isinstance(kind, TimestampType), "a TIMESTAMP"

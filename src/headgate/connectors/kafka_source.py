@@ -16,16 +16,16 @@ from headgate.connectors.kafka_client import (
     check_servers,
     choice,
     find_topics,
-    is_topic,
     split_options,
 )
+from headgate.connectors.kafka_names import is_topic
 from headgate.connectors.metadata import Metadata, parse_metadata, with_metadata
 from headgate.errors import GraphError
 from headgate.schemas import Schema, to_struct
 
 MAX_RECORDS = "1000000"
 _OPTIONS = ("max_records", "on_data_loss", "avro_schema", "avro_framing")
-# Spark refuses the first five itself; the last two would let it read past what is committed.
+# The first is an argument of its own; Spark refuses the others itself, with more words.
 _RESERVED = (
     "bootstrap.servers", "key.deserializer", "value.deserializer", "auto.offset.reset",
     "enable.auto.commit", "interceptor.classes",
