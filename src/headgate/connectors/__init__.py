@@ -7,7 +7,7 @@ from headgate.connectors.files import FilesSink
 from headgate.connectors.kafka_sink import KafkaSink
 from headgate.connectors.kafka_source import KafkaSource
 from headgate.connectors.log import LogSink, LogSource
-from headgate.connectors.pulsar import PulsarSource
+from headgate.connectors.pulsar_source import PulsarSource
 
 __all__ = [
     "ConsoleSink",

@@ -23,7 +23,9 @@ from headgate.connectors.kafka_client import split_kafka_address
 from headgate.connectors.kafka_sink import KafkaSink
 from headgate.connectors.kafka_source import KafkaSource
 from headgate.connectors.log import LogSink, LogSource
-from headgate.connectors.pulsar import PulsarSink, PulsarSource, split_pulsar_address
+from headgate.connectors.pulsar_names import split_pulsar_address
+from headgate.connectors.pulsar_sink import PulsarSink
+from headgate.connectors.pulsar_source import PulsarSource
 from headgate.errors import GraphError
 from headgate.schemas import Schema
 
@@ -96,8 +98,8 @@ class Topic(Source, Sink):
         scheme, rest = split_address(self.address)
         if scheme == "log":
             return LogSource(rest, self.schema, self.start, self.options)
-        if scheme == "pulsar":
-            return PulsarSource(*split_pulsar_address(rest), self.schema, self.start)
+        if scheme.startswith("pulsar"):
+            return PulsarSource(*split_pulsar_address(self.address), self.schema, self.start)
         servers, name = split_kafka_address(rest)
         own, others = _split(self.options, _KAFKA_SOURCE_FIELDS)
         made = cast(Format, own.get("format", "json"))
@@ -110,8 +112,8 @@ class Topic(Source, Sink):
         scheme, rest = split_address(self.address)
         if scheme == "log":
             return LogSink(rest, self.key, self.options)
-        if scheme == "pulsar":
-            return PulsarSink(*split_pulsar_address(rest), self.key)
+        if scheme.startswith("pulsar"):
+            return PulsarSink(*split_pulsar_address(self.address), self.key)
         servers, name = split_kafka_address(rest)
         own, others = _split(self.options, _KAFKA_SINK_FIELDS)
         return KafkaSink(servers, name, self.key, options=others, **own)  # type: ignore[arg-type]
@@ -132,7 +134,7 @@ def split_address(address: str) -> tuple[str, str]:
     ('log', 'data/orders')
     """
     scheme, _, rest = address.partition(":")
-    if scheme not in ("log", "kafka", "pulsar") or not rest.removeprefix("//"):
+    if scheme not in ("log", "kafka", "pulsar", "pulsar+ssl") or not rest.removeprefix("//"):
         raise GraphError(
             "the topic's address is not one",
             expected="log:PATH, kafka://host:port/topic or pulsar://host:port/topic",
