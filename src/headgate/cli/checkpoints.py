@@ -151,7 +151,7 @@ def _show_text(snapshot: Snapshot) -> str:
     head = ["STEP", "IN", "OUT", "TOTAL IN", "TOTAL OUT", "STATE ROWS", "STATE SIZE"]
     lines.append(table(head, rows, right=head[1:]))
     for name, offsets in record.sources.items():
-        at = ", ".join(f"{part}:{n:,}" for part, n in sorted(offsets.end.items()))
+        at = ", ".join(f"{part}:{place}" for part, place in offsets.places())
         lines.append(f"source    {name} at {at or 'its start'}")
     return "\n".join(lines)
 

@@ -129,16 +129,12 @@ def _summary(status: JobStatus) -> list[str]:
         took = f" in {format_duration(timedelta(milliseconds=record.duration_ms))}"
     lines.append(f"checkpoint   ck:{record.id} at {local_time(record.completed_at)}{took}")
     for name, offsets in record.sources.items():
-        at = ", ".join(f"{part}:{n:,}" for part, n in sorted(offsets.end.items(), key=_part))
+        at = ", ".join(f"{part}:{place}" for part, place in offsets.places())
         behind = f"   behind by {offsets.behind():,}" if offsets.behind() else ""
         lines.append(f"source       {name} at {at or 'its start'}{behind}")
     if record.watermark:
         lines.append(f"watermark    {local_time(record.watermark)}")
     return lines
-
-
-def _part(item: tuple[str, int]) -> tuple[int, str]:
-    return (int(item[0]), "") if item[0].isdigit() else (0, item[0])
 
 
 def _steps_text(status: JobStatus, steps: list[StepStatus]) -> str:

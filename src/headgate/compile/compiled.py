@@ -32,7 +32,7 @@ class CompiledJob:
     sinks: Sinks
     sources: Mapping[str, RawSource]
 
-    def earliest(self, source: str) -> Mapping[str, int] | None:
+    def earliest(self, source: str) -> Mapping[str, int | str] | None:
         """The first offset that a source still has, by partition, if it can tell."""
         found = self.sources.get(source)
         return found.earliest(self.frame.sparkSession) if isinstance(found, Source) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Literal, cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType
@@ -19,7 +19,7 @@ from headgate.connectors.base import (
     Source,
     Start,
 )
-from headgate.connectors.kafka_client import split_kafka_address
+from headgate.connectors.kafka_client import choice, split_kafka_address
 from headgate.connectors.kafka_sink import KafkaSink
 from headgate.connectors.kafka_source import KafkaSource
 from headgate.connectors.log import LogSink, LogSource
@@ -30,6 +30,7 @@ from headgate.errors import GraphError
 from headgate.schemas import Schema
 
 _KAFKA_SOURCE_FIELDS = ("format", "metadata")
+_PULSAR_SOURCE_FIELDS = ("subscription", "format", "metadata", "compacted")
 _KAFKA_SINK_FIELDS = ("value", "delivery", "transaction_timeout", "headers", "timestamp")
 
 
@@ -62,7 +63,7 @@ class Topic(Source, Sink):
     def records(self, spark: SparkSession, *, table: bool) -> DataFrame:
         return self._source.records(spark, table=table)
 
-    def earliest(self, spark: SparkSession) -> Mapping[str, int] | None:
+    def earliest(self, spark: SparkSession) -> Mapping[str, int | str] | None:
         return self._source.earliest(spark)
 
     def live(self, spark: SparkSession) -> Sequence[Finding]:
@@ -99,12 +100,28 @@ class Topic(Source, Sink):
         if scheme == "log":
             return LogSource(rest, self.schema, self.start, self.options)
         if scheme.startswith("pulsar"):
-            return PulsarSource(*split_pulsar_address(self.address), self.schema, self.start)
+            return self._pulsar_source(self.schema)
         servers, name = split_kafka_address(rest)
         own, others = _split(self.options, _KAFKA_SOURCE_FIELDS)
         made = cast(Format, own.get("format", "json"))
         return KafkaSource(
             servers, name, self.schema, self.start, made, others, own.get("metadata", ())
+        )
+
+    def _pulsar_source(self, schema: Schema) -> Source:
+        own, others = _split(self.options, _PULSAR_SOURCE_FIELDS)
+        compacted = choice(
+            {"compacted": own.get("compacted", "false")}, "compacted", ("false", "true")
+        )
+        return PulsarSource(
+            *split_pulsar_address(self.address),
+            schema,
+            self.start,
+            own.get("subscription"),
+            cast(Literal["json", "raw"], own.get("format", "json")),
+            own.get("metadata", ()),
+            compacted == "true",
+            others,
         )
 
     @property

@@ -60,7 +60,7 @@ class Source:
         """The raw records: key, value, partition, offset, timestamp."""
         raise NotImplementedError
 
-    def earliest(self, spark: SparkSession) -> Mapping[str, int] | None:
+    def earliest(self, spark: SparkSession) -> Mapping[str, int | str] | None:
         """The first offset that is still there, by partition; nothing if it cannot be told."""
         return None
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import BinaryType, StringType, StructType
+from pyspark.sql.types import StructType
 
 from headgate import kernel
 from headgate.connectors.base import Decoding, Finding, Format, Source, Start, start_option
@@ -19,7 +19,13 @@ from headgate.connectors.kafka_client import (
     split_options,
 )
 from headgate.connectors.kafka_names import is_topic
-from headgate.connectors.metadata import Metadata, parse_metadata, with_metadata
+from headgate.connectors.metadata import (
+    KAFKA,
+    Metadata,
+    check_raw,
+    parse_metadata,
+    with_metadata,
+)
 from headgate.errors import GraphError
 from headgate.schemas import Schema, to_struct
 
@@ -68,19 +74,12 @@ class KafkaSource(Source):
     def struct(self) -> StructType:
         value = to_struct(self.schema)
         if self.format == "raw":
-            kinds = [f.dataType for f in value.fields]
-            if len(kinds) != 1 or not isinstance(kinds[0], StringType | BinaryType):
-                raise GraphError(
-                    "a raw record is one column",
-                    expected="a schema such as 'value STRING' or 'value BINARY'",
-                    got=value.simpleString(),
-                    remedy="give it one column, and further parts of the record with metadata=",
-                )
+            check_raw(value)
         return with_metadata(value, self._metadata, raw=self.format == "raw")
 
     @property
     def _metadata(self) -> list[Metadata]:
-        return parse_metadata(self.metadata)
+        return parse_metadata(self.metadata, KAFKA)
 
     def decoding(self) -> Decoding:
         own, _ = self._options()

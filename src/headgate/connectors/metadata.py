@@ -12,6 +12,7 @@ from pyspark.sql.types import (
     DataType,
     IntegerType,
     LongType,
+    MapType,
     StringType,
     StructField,
     StructType,
@@ -23,14 +24,20 @@ from headgate.errors import GraphError
 _HEADERS = ArrayType(
     StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 )
-PARTS: dict[str, DataType] = {
+_TYPES: dict[str, DataType] = {
     "key": StringType(),
     "topic": StringType(),
     "partition": IntegerType(),
     "offset": LongType(),
     "timestamp": TimestampType(),
     "headers": _HEADERS,
+    "publish_time": TimestampType(),
+    "event_time": TimestampType(),
+    "message_id": StringType(),
+    "properties": MapType(StringType(), StringType()),
 }
+KAFKA = ("key", "topic", "partition", "offset", "timestamp", "headers")
+PULSAR = ("key", "topic", "partition", "publish_time", "event_time", "message_id", "properties")
 _FORM = re.compile(r"(?P<part>\w+)(?:\s+as\s+(?P<name>\w+))?", re.IGNORECASE)
 
 
@@ -41,10 +48,10 @@ class Metadata(NamedTuple):
     part: str
 
 
-def parse_metadata(told: str | Sequence[str]) -> list[Metadata]:
-    """The columns that were asked for.
+def parse_metadata(told: str | Sequence[str], parts: Sequence[str]) -> list[Metadata]:
+    """The columns that were asked for, of the parts that a record has.
 
-    >>> parse_metadata("timestamp AS visited_at, key")
+    >>> parse_metadata("timestamp AS visited_at, key", KAFKA)
     [Metadata(column='visited_at', part='timestamp'), Metadata(column='key', part='key')]
     """
     items = told.split(",") if isinstance(told, str) else told
@@ -53,10 +60,11 @@ def parse_metadata(told: str | Sequence[str]) -> list[Metadata]:
         if not item:
             continue
         form = _FORM.fullmatch(item)
-        if form is None or form["part"].lower() not in PARTS:
+        example = "timestamp" if "timestamp" in parts else "publish_time"
+        if form is None or form["part"].lower() not in parts:
             raise GraphError(
                 "the metadata is not a part of a record",
-                expected=f"one of {', '.join(PARTS)}, or for example 'timestamp AS seen_at'",
+                expected=f"one of {', '.join(parts)}, or for example '{example} AS seen_at'",
                 got=repr(item),
                 remedy="name the part, and the column with AS",
             )
@@ -75,5 +83,17 @@ def with_metadata(value: StructType, metadata: Sequence[Metadata], *, raw: bool)
                 remedy=f"give it another name: '{part} AS record_{part}'",
             )
         binary = raw and part == "key" and isinstance(value.fields[0].dataType, BinaryType)
-        fields.append(StructField(column, BinaryType() if binary else PARTS[part]))
+        fields.append(StructField(column, BinaryType() if binary else _TYPES[part]))
     return StructType(fields)
+
+
+def check_raw(value: StructType) -> None:
+    """Raise if this is not what a record's bytes can be: one column."""
+    kinds = [f.dataType for f in value.fields]
+    if len(kinds) != 1 or not isinstance(kinds[0], StringType | BinaryType):
+        raise GraphError(
+            "a raw record is one column",
+            expected="a schema such as 'value STRING' or 'value BINARY'",
+            got=value.simpleString(),
+            remedy="give it one column, and further parts of the record with metadata=",
+        )

@@ -1,34 +1,151 @@
-"""A Pulsar topic to read."""
+"""A Pulsar topic to read, through a Spark Python data source of our own."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+from weakref import WeakSet
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from headgate.connectors.base import Source, Start, not_available
+from headgate.connectors.base import Decoding, Finding, Source, Start, start_option
+from headgate.connectors.kafka_client import choice
+from headgate.connectors.metadata import (
+    PULSAR,
+    Metadata,
+    check_raw,
+    parse_metadata,
+    with_metadata,
+)
+from headgate.connectors.pulsar_client import PulsarAccess
+from headgate.connectors.pulsar_ids import Place
+from headgate.connectors.pulsar_names import PulsarTopicName
+from headgate.errors import GraphError
 from headgate.schemas import Schema, to_struct
+
+MAX_RECORDS = "500000"
+_RAW = {"publish_time": "timestamp"}
+_OPTIONS = ("max_records", "on_data_loss")
+_sessions: WeakSet[SparkSession] = WeakSet()
 
 
 @dataclass(frozen=True)
 class PulsarSource(Source):
     """A Pulsar topic to read.
 
+    `start` says where a new run begins: "earliest", "latest", a time (of publishing), or the
+    first message of each partition (`{0: "12:3"}`; those left out begin at the earliest).
+    With a `subscription`, which is durable, the broker keeps what no checkpoint has yet, and is
+    told of each checkpoint when it is committed. `metadata` makes columns of a message's key,
+    topic, partition, publish_time, event_time, message_id and properties. `compacted` reads a
+    table's topic as compaction left it.
+
     >>> PulsarSource("pulsar://localhost:6650", "users", schema="id BIGINT").describe()
     'pulsar://localhost:6650/users'
+    >>> PulsarSource("pulsar://localhost:6650", "visits", schema="id BIGINT",
+    ...     metadata="publish_time AS visited_at").struct().names
+    ['id', 'visited_at']
     """
 
     url: str
     topic: str
     schema: Schema
-    start: Start = "earliest"
+    start: Start | Mapping[int, str] = "earliest"
     subscription: str | None = None
+    format: Literal["json", "raw"] = "json"
+    metadata: str | Sequence[str] = ()
+    compacted: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
 
     def struct(self) -> StructType:
-        return to_struct(self.schema)
+        value = to_struct(self.schema)
+        if self.format == "raw":
+            check_raw(value)
+        return with_metadata(value, self._metadata, raw=False)
+
+    @property
+    def _metadata(self) -> list[Metadata]:
+        return parse_metadata(self.metadata, PULSAR)
+
+    def decoding(self) -> Decoding:
+        parts = [(column, _RAW.get(part, part)) for column, part in self._metadata]
+        return Decoding(self.format, parts)
 
     def describe(self) -> str:
-        return f"{self.url}/{self.topic}"
+        return f"{self.url}/{PulsarTopicName.parse(self.topic).short}"
 
     def check(self) -> None:
-        raise not_available("Pulsar", "a log: or kafka:// address")
+        access, own = self._access()
+        access.check()
+        PulsarTopicName.parse(self.topic)
+        choice({"format": self.format}, "format", ("json", "raw"))
+        choice(own, "on_data_loss", ("fail", "continue"))
+        limit = own.get("max_records", MAX_RECORDS)
+        if not limit.isdigit() or int(limit) < 1:
+            raise GraphError(
+                "max_records is not a number of records",
+                expected="1 or more",
+                got=repr(limit),
+                remedy="correct it",
+            )
+        if self.subscription is not None and not self.subscription.strip():
+            raise GraphError("the subscription has no name", remedy="name it, or leave it out")
+        self._start()
+        self.struct()
+
+    def _start(self) -> str | dict[str, str]:
+        if not isinstance(self.start, Mapping):
+            return start_option(self.start)
+        found = {}
+        for partition, id in self.start.items():
+            if not isinstance(partition, int) or partition < 0 or not isinstance(id, str):
+                raise GraphError(
+                    "the start is not a message for each partition",
+                    expected="for example {0: '12:3', 1: '14:0:5'}, ledger:entry:batch",
+                    got=repr(self.start),
+                    remedy="correct it; partitions that are left out start at the earliest",
+                )
+            found[str(partition)] = str(Place.parse(id))
+        return found
+
+    def _access(self) -> tuple[PulsarAccess, dict[str, str]]:
+        return PulsarAccess.split(self.url, self.options, known=_OPTIONS, what="source")
+
+    def live(self, spark: SparkSession) -> Sequence[Finding]:
+        from headgate.connectors.pulsar_live import find_pulsar_topics
+
+        return find_pulsar_topics(spark, self._access()[0], self.topic)
+
+    def records(self, spark: SparkSession, *, table: bool) -> DataFrame:
+        # the module needs Pulsar's client, which only those need who use Pulsar
+        from headgate.connectors.pulsar_stream import ALWAYS, FORMAT, PulsarDataSource
+
+        if self.compacted and not table:
+            raise GraphError(
+                f"{self.describe()} is read as a stream, of which compaction leaves holes",
+                remedy="read it as a table, or without compacted=True",
+            )
+        if spark not in _sessions:
+            spark.dataSource.register(PulsarDataSource)
+            _sessions.add(spark)
+        access, own = self._access()
+        parts = [part for _, part in self.decoding().metadata]
+        told = {
+            **access.options,
+            "url": self.url,
+            "topic": str(PulsarTopicName.parse(self.topic)),
+            "columns": ",".join(dict.fromkeys((*ALWAYS, *parts))),
+            "start": json.dumps(self._start()),
+            "on_data_loss": own.get("on_data_loss", "fail"),
+            "compacted": str(self.compacted).lower(),
+        }
+        # a batch takes every table row that is there, so that its stream rows find them
+        limit = own.get("max_records", None if table else MAX_RECORDS)
+        if limit is not None:
+            told["max_records"] = limit
+        if self.subscription is not None:
+            told["subscription"] = self.subscription
+        return spark.readStream.format(FORMAT).options(**told).load()

@@ -10,7 +10,7 @@ from typing import Any
 
 from headgate.snapshots.files import read_json
 from headgate.snapshots.home import RunHome
-from headgate.snapshots.model import CheckpointRecord, Counts, SourceOffsets, from_iso
+from headgate.snapshots.model import CheckpointRecord, Counts, Offset, SourceOffsets, from_iso
 from headgate.snapshots.spark_log import committed_batches, read_entry
 
 OPERATOR_PREFIX = "headgate:"
@@ -204,7 +204,7 @@ def _source(progress: Mapping[str, Any]) -> SourceOffsets:
     )
 
 
-def _offsets(value: Any) -> dict[str, int]:
+def _offsets(value: Any) -> dict[str, Offset]:
     """Offsets by partition, from JSON text or what was read from it; none for "-" or null."""
     if isinstance(value, str):
         try:
@@ -215,7 +215,8 @@ def _offsets(value: Any) -> dict[str, int]:
         return {}
     if len(value) == 1 and isinstance(inner := next(iter(value.values())), Mapping):
         value = inner  # Kafka's offsets are by topic, and a source reads one topic
-    return {str(part): int(n) for part, n in value.items() if isinstance(n, int)}
+    # in the first batch of a Pulsar source there is also where it began, which is no partition
+    return {str(part): n for part, n in value.items() if isinstance(n, int | str)}
 
 
 def _watermark(event_time: Mapping[str, str]) -> datetime | None:

@@ -8,9 +8,10 @@ from typing import Any
 
 from headgate.errors import RefusedError
 from headgate.snapshots.layouts import Layout, compare
+from headgate.snapshots.model import Offset, Offsets, offset_order, offset_text
 from headgate.snapshots.snapshot import Snapshot
 
-Earliest = Callable[[str], Mapping[str, int] | None]
+Earliest = Callable[[str], Offsets | None]
 """The first offset that a source still has, by partition; nothing if it cannot tell."""
 
 
@@ -210,20 +211,25 @@ def _position(snapshot: Snapshot, name: str, earliest: Earliest) -> Change:
     offsets = snapshot.record.sources.get(name) if snapshot.record else None
     if offsets is None:
         return Change("=", name, "goes on where the snapshot was")
-    ends = sorted(offsets.end.items(), key=lambda item: (len(item[0]), item[0]))
-    at = ", ".join(f"partition {part} offset {n:,}" for part, n in ends) or "its start"
+    at = ", ".join(f"partition {part} offset {place}" for part, place in offsets.places())
+    at = at or "its start"
     gone = {
         part: first
         for part, first in (earliest(name) or {}).items()
-        if first > offsets.end.get(part, 0)
+        if offset_order(first) > offset_order(offsets.end.get(part, _origin(first)))
     }
     if gone:
-        part, first = min(gone.items())
+        part, first = min(gone.items(), key=lambda item: item[0])
         return Change(
-            "!", name, f"resumes at {at}, but the topic begins at offset {first:,} of partition "
-            f"{part}: records between are gone",
+            "!", name, f"resumes at {at}, but the topic begins at offset {offset_text(first)} of "
+            f"partition {part}: records between are gone",
         )  # fmt: skip
     return Change("=", name, f"resumes at {at}")
+
+
+def _origin(first: Offset) -> Offset:
+    """Where a partition begins that the snapshot does not know: by numbers at 0."""
+    return 0 if isinstance(first, int) else first
 
 
 def _addresses(graph: Mapping[str, Any]) -> dict[str, str]:

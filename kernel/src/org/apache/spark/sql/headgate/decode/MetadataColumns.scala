@@ -2,9 +2,9 @@
 package org.apache.spark.sql.headgate.decode
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{UnsafeArrayData, UnsafeProjection}
+import org.apache.spark.sql.catalyst.expressions.{UnsafeArrayData, UnsafeMapData, UnsafeProjection}
 import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowWriter
-import org.apache.spark.sql.catalyst.util.ArrayData
+import org.apache.spark.sql.catalyst.util.{ArrayData, MapData}
 import org.apache.spark.sql.headgate.json.Utf8
 import org.apache.spark.sql.types._
 
@@ -17,6 +17,7 @@ final class MetadataColumns(spec: DecodeSpec, raw: RawColumns) {
   private val first = spec.valueColumns
   private val types = spec.schema.drop(first).map(_.dataType).toArray
   private lazy val unsafeHeaders = UnsafeProjection.create(Array[DataType](HeadersType))
+  private lazy val unsafeProperties = UnsafeProjection.create(Array[DataType](PropertiesType))
 
   private val keyMustBeText = raw.key.isBinary &&
     parts.indices.exists(p => parts(p) == Key && types(p).isInstanceOf[StringType])
@@ -36,12 +37,13 @@ final class MetadataColumns(spec: DecodeSpec, raw: RawColumns) {
       if (row.isNullAt(from)) out.setNullAt(to)
       else parts(p) match {
         case Key => out.write(to, raw.key.of(row))
-        case Topic => out.write(to, row.getUTF8String(from))
+        case Topic | MessageId => out.write(to, row.getUTF8String(from))
         case Partition => out.write(to, row.getInt(from))
-        case Offset | Timestamp => out.write(to, row.getLong(from))
+        case Offset | Timestamp | EventTime => out.write(to, row.getLong(from))
+        case Properties => out.write(to, unsafeMap(row.getMap(from)))
         case Headers =>
           val start = out.cursor()
-          out.write(unsafe(row.getArray(from)))
+          out.write(unsafeArray(row.getArray(from)))
           out.setOffsetAndSizeFromPreviousCursor(to, start)
       }
       p += 1
@@ -55,15 +57,21 @@ final class MetadataColumns(spec: DecodeSpec, raw: RawColumns) {
       if (row.isNullAt(from)) null
       else parts(p) match {
         case Key => if (types(p) == BinaryType) raw.key.of(row).getBytes else raw.key.of(row)
-        case Topic => row.getUTF8String(from)
+        case Topic | MessageId => row.getUTF8String(from)
         case Partition => row.getInt(from)
-        case Offset | Timestamp => row.getLong(from)
+        case Offset | Timestamp | EventTime => row.getLong(from)
         case Headers => row.getArray(from)
+        case Properties => row.getMap(from)
       }
   }
 
-  private def unsafe(headers: ArrayData): UnsafeArrayData = headers match {
+  private def unsafeArray(headers: ArrayData): UnsafeArrayData = headers match {
     case already: UnsafeArrayData => already
     case other => unsafeHeaders(InternalRow(other)).getArray(0)
+  }
+
+  private def unsafeMap(properties: MapData): UnsafeMapData = properties match {
+    case already: UnsafeMapData => already
+    case other => unsafeProperties(InternalRow(other)).getMap(0)
   }
 }

@@ -9,25 +9,20 @@ import org.apache.spark.sql.headgate.json.Utf8
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-/** The ordinals of the raw columns; -1 for topic and headers where the source has none. */
+/** The ordinals of the raw columns; -1 for a part that the source has not.
+  *
+  * @param position where a record stands among those of its partition in the batch; -1 where the
+  *                 offsets say it (those of Pulsar's messages do not fit into a position)
+  */
 case class RawColumns(
-    key: RawBytes,
-    value: RawBytes,
-    partition: Int,
-    offset: Int,
-    timestamp: Int,
-    topic: Int,
-    headers: Int) {
+    key: RawBytes, value: RawBytes, position: Int, private val parts: Map[RecordPart, Int]) {
+  val partition: Int = of(RecordPart.Partition)
+  val offset: Int = of(RecordPart.Offset)
+  val timestamp: Int = of(RecordPart.Timestamp)
+  val topic: Int = of(RecordPart.Topic)
 
   /** The ordinal of a part. */
-  def of(part: RecordPart): Int = part match {
-    case RecordPart.Key => key.at
-    case RecordPart.Topic => topic
-    case RecordPart.Partition => partition
-    case RecordPart.Offset => offset
-    case RecordPart.Timestamp => timestamp
-    case RecordPart.Headers => headers
-  }
+  def of(part: RecordPart): Int = parts(part)
 }
 
 object RawColumns {
@@ -47,16 +42,12 @@ object RawColumns {
       val found = at(name, RecordPart.Key.fits)
       RawBytes(found, columns(found).dataType == BinaryType)
     }
-    def always(part: RecordPart) = at(part.name, part.fits)
-    def ifAsked(part: RecordPart) = at(part.name, part.fits, spec.metadata.contains(part))
+    val always = Seq(RecordPart.Partition, RecordPart.Offset, RecordPart.Timestamp)
+    val parts = RecordPart.All.map { part =>
+      part -> at(part.name, part.fits, always.contains(part) || spec.metadata.contains(part))
+    }
     RawColumns(
-      bytes("key"),
-      bytes("value"),
-      always(RecordPart.Partition),
-      always(RecordPart.Offset),
-      always(RecordPart.Timestamp),
-      ifAsked(RecordPart.Topic),
-      ifAsked(RecordPart.Headers))
+      bytes("key"), bytes("value"), at("position", _ == LongType, isNeeded = false), parts.toMap)
   }
 }
 

@@ -86,6 +86,8 @@ final class RecordDecoder(
     if (raw.topic < 0 || row.isNullAt(raw.topic)) spec.topic
     else spec.topic.substring(0, spec.topic.lastIndexOf('/') + 1) + row.getUTF8String(raw.topic)
 
-  private def position(row: InternalRow): Long =
-    DecodeSpec.position(row.getInt(raw.partition), row.getLong(raw.offset))
+  private def position(row: InternalRow): Long = {
+    val inPartition = if (raw.position >= 0) raw.position else raw.offset
+    DecodeSpec.position(row.getInt(raw.partition), row.getLong(inPartition))
+  }
 }

@@ -16,9 +16,16 @@ object RecordPart {
   case object Offset extends RecordPart("offset", LongType)
   case object Timestamp extends RecordPart("timestamp", TimestampType)
   case object Headers extends RecordPart("headers", HeadersType)
+  case object Properties extends RecordPart("properties", PropertiesType)
+  case object EventTime extends RecordPart("event_time", TimestampType)
+  case object MessageId extends RecordPart("message_id", StringType)
 
   lazy val HeadersType: ArrayType =
     ArrayType(new StructType().add("key", StringType).add("value", BinaryType))
+  lazy val PropertiesType: MapType = MapType(StringType, StringType)
+
+  val All: Seq[RecordPart] =
+    Seq(Key, Topic, Partition, Offset, Timestamp, Headers, Properties, EventTime, MessageId)
 
   /** The parts for these columns, told as (column's name, part's name); refuses what cannot be. */
   def of(columns: Seq[StructField], told: Seq[Seq[String]]): Seq[RecordPart] = {
@@ -28,7 +35,7 @@ object RecordPart {
         s"not the metadata's ${told.map(_.head).mkString(", ")}")
     }
     columns.zip(told.map(_.last)).map { case (column, name) =>
-      val part = Seq(Key, Topic, Partition, Offset, Timestamp, Headers).find(_.name == name)
+      val part = All.find(_.name == name)
         .getOrElse(refuse(s"a record has no '$name'"))
       if (!part.fits(column.dataType)) {
         refuse(s"the column '${column.name}' is the record's $name, a ${part.expected}, " +

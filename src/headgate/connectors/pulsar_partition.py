@@ -1,0 +1,171 @@
+"""One partition of a Pulsar topic as a job's driver sees it: its end, ranges, acknowledgement."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from contextlib import suppress
+from statistics import fmean
+
+import pulsar
+
+from headgate.connectors.pulsar_ids import START, Place
+from headgate.connectors.pulsar_range import PulsarFailure
+
+_ANSWER_MS = 20_000
+_SAMPLES = 16
+
+
+class PulsarPartition:
+    """Asks the broker, by readers that leave nothing behind, and by the durable subscription."""
+
+    def __init__(
+        self,
+        client: pulsar.Client,
+        topic: str,
+        number: int,
+        subscription: str | None,
+        from_the_end: bool,
+    ) -> None:
+        self.topic = topic
+        self.number = number
+        self._client = client
+        self._subscription = subscription
+        self._from_the_end = from_the_end
+        self._consumer: pulsar.Consumer | None = None
+        self._acknowledged = START
+        self._tail: pulsar.Reader | None = None
+        self._last = START
+        self._sizes: deque[int] = deque(maxlen=_SAMPLES)
+        if subscription is not None:
+            self._subscribe()  # at once: from now on the broker keeps what we have not read
+
+    def last(self) -> Place:
+        """The last message; START if there is none."""
+        if self._consumer is not None:
+            last = Place.of(self._consumer.get_last_message_id())
+            return START if last.entry < 0 else last
+        if self._tail is not None and not self._tail.has_message_available():
+            return self._last
+        self._close_tail()
+        reader = self._read(pulsar.MessageId.latest)
+        if reader.has_message_available():
+            self._last = Place.of(reader.read_next(_ANSWER_MS).message_id())
+            self._tail = reader  # it knows when there is something newer
+        else:
+            reader.close()
+        return self._last
+
+    def at_time(self, millis: int) -> Place:
+        """The place before the first message that was published at that time or later."""
+        reader = self._read(pulsar.MessageId.earliest)
+        try:
+            reader.seek(millis)
+            if not reader.has_message_available():
+                return self.last()
+            return Place.of(reader.read_next(_ANSWER_MS).message_id()).before()
+        finally:
+            reader.close()
+
+    def end(self, after: Place, last: Place, rows: int) -> Place:
+        """An end, between the two, of about so many rows; always that of an entry.
+
+        Only entries can be counted without reading them, and only within a ledger. How many
+        messages an entry has is estimated from those that were looked at.
+        """
+        if after == START or not self._sizes:
+            first = self._whole_entry(after)
+            if first is None or first >= last:
+                return last
+            if after == START:
+                after = first
+        entries = max(1, int(rows / fmean(self._sizes)))
+        if after.ledger == last.ledger and last.entry - after.entry <= entries:
+            return last
+        found = self._whole_entry(Place(after.ledger, after.entry + entries))
+        return last if found is None or found >= last else found
+
+    def check_is_there(self, place: Place) -> None:
+        """Raise if a message that was read is gone: those behind it may be gone, too."""
+        reader = self._read(place.id(self.number))
+        try:
+            if not reader.has_message_available():
+                return
+            first = Place.of(reader.read_next(_ANSWER_MS).message_id())
+        finally:
+            reader.close()
+        if first.in_entry > place.in_entry:
+            raise PulsarFailure(
+                "OFFSET_GONE",
+                self.topic,
+                f"{place} was the last message that was read, and the first that is still there "
+                f"is {first}: give the source a subscription, or the topic a longer retention",
+            )
+
+    def acknowledge(self, place: Place) -> None:
+        """Tell the subscription that all up to the end of this entry is done with."""
+        if place <= self._acknowledged:
+            return
+        if self._consumer is None and not self._subscribe():
+            return
+        assert self._consumer is not None
+        # the entry as a whole: a number within a batch would be the client's own bookkeeping
+        whole = pulsar.MessageId(self.number, place.ledger, place.entry, -1)
+        self._consumer.acknowledge_cumulative(whole)
+        self._acknowledged = place
+
+    def close(self) -> None:
+        """Leave the broker; the subscription stays."""
+        self._close_tail()
+        if self._consumer is not None:
+            with suppress(pulsar.PulsarException):  # its connection may be gone
+                self._consumer.close()
+            self._consumer = None
+
+    def _subscribe(self) -> bool:
+        position = pulsar.InitialPosition
+        try:
+            self._consumer = self._client.subscribe(
+                self.topic,
+                self._subscription,
+                receiver_queue_size=1,
+                initial_position=position.Latest if self._from_the_end else position.Earliest,
+            )
+        except pulsar.ConsumerBusy:
+            # the driver before us may not be gone yet; nothing is lost by acknowledging later
+            print(
+                f"headgate: another consumer has the subscription '{self._subscription}' of "
+                f"{self.topic}; what is read is not acknowledged until it lets go",
+                file=sys.stderr,
+            )
+            return False
+        return True
+
+    def _whole_entry(self, place: Place) -> Place | None:
+        """The last message of the first entry that is at this place or behind it."""
+        reader = self._read(place.id(self.number), queue=1000)
+        try:
+            found: Place | None = None
+            while reader.has_message_available():
+                at = Place.of(reader.read_next(_ANSWER_MS).message_id())
+                if found is not None and at.in_entry != found.in_entry:
+                    break
+                found = at
+                if at.batch < 0:
+                    break
+        finally:
+            reader.close()
+        if found is not None:
+            self._sizes.append(max(found.batch, 0) + 1)
+        return found
+
+    def _read(self, id: pulsar.MessageId, queue: int = 1) -> pulsar.Reader:
+        return self._client.create_reader(
+            self.topic, id, receiver_queue_size=queue, start_message_id_inclusive=True
+        )
+
+    def _close_tail(self) -> None:
+        if self._tail is not None:
+            with suppress(pulsar.PulsarException):  # its connection may be gone
+                self._tail.close()
+            self._tail = None

@@ -1,0 +1,266 @@
+"""A Pulsar topic as a Spark Python data source: where each batch ends, and what is acknowledged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pulsar
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from headgate.connectors.pulsar_client import ACCESS_OPTIONS, PulsarAccess
+from headgate.connectors.pulsar_ids import START, Place
+from headgate.connectors.pulsar_partition import PulsarPartition
+from headgate.connectors.pulsar_range import PulsarFailure, Range, failure, read_range
+
+FORMAT = "headgate_pulsar"
+TYPES = {
+    "key": "STRING", "value": "BINARY", "partition": "INT", "offset": "BIGINT",
+    "position": "BIGINT", "timestamp": "TIMESTAMP", "topic": "STRING", "message_id": "STRING",
+    "properties": "MAP<STRING, STRING>", "event_time": "TIMESTAMP",
+}  # fmt: skip
+"""All columns of a message; those from `topic` on only if they are asked for."""
+ALWAYS = tuple(TYPES)[:6]
+_FIRST = "first"
+
+Offset = dict[str, Any]
+"""`{"0": "12:3:1"}`, the last message that was read of each partition.
+
+The offset of the first batch also has `first`: where reading began. It is in Spark's offset log
+then, so that a replay of that batch begins there, too, whatever "latest" means by then.
+"""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the source is told, by options."""
+
+    access: PulsarAccess
+    topic: str
+    columns: Sequence[str]
+    start: str | Mapping[str, str]
+    max_records: int | None
+    subscription: str | None
+    compacted: bool
+    lossy: bool
+
+    @staticmethod
+    def of(options: Mapping[str, str]) -> Told:
+        """Read the options."""
+        access = {name: options[name] for name in ACCESS_OPTIONS if name in options}
+        limit = options.get("max_records")
+        return Told(
+            PulsarAccess(options["url"], access),
+            options["topic"],
+            options["columns"].split(","),
+            json.loads(options["start"]),
+            int(limit) if limit else None,
+            options.get("subscription"),
+            options.get("compacted") == "true",
+            options.get("on_data_loss") == "continue",
+        )
+
+
+class PulsarDataSource(DataSource):
+    """Messages of a topic as rows."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return ", ".join(f"{name} {TYPES[name]}" for name in Told.of(self.options).columns)
+
+    def streamReader(self, schema: StructType) -> PulsarStreamReader:
+        return PulsarStreamReader(Told.of(self.options))
+
+
+class RangeToRead(InputPartition):
+    """A task's part of a batch."""
+
+    def __init__(self, wanted: Range) -> None:
+        self.wanted = wanted
+
+
+class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Lives in a process beside the driver for as long as the query runs."""
+
+    def __init__(self, told: Told) -> None:
+        self._told = told
+        self._client: pulsar.Client | None = None
+        self._partitions: dict[int, PulsarPartition] = {}
+        self._until: dict[int, Place] | None = None
+        self._checked = False
+
+    def initialOffset(self) -> Offset:
+        # the first batch says where it began
+        return {}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        limit = self._told.max_records
+        return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        with self._asking():
+            self._until = {n: p.last() for n, p in self._find_partitions().items()}
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        with self._asking():
+            partitions = self._find_partitions()
+            places = self._begin(partitions) if not start else _places(start)
+            if start:
+                # Spark asks for a next batch when it has committed the one that ended here
+                self._acknowledge(places)
+            rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+            share = None if rows is None else max(1, rows // len(partitions))
+            ends = {
+                number: self._end(partition, places.get(number, START), share)
+                for number, partition in partitions.items()
+            }
+        told: Offset = {
+            str(n): str(end) for n, end in sorted(ends.items()) if n in places or end != START
+        }
+        if not start:
+            return {**told, _FIRST: {str(n): str(place) for n, place in sorted(places.items())}}
+        return told if any(start.get(n) != end for n, end in told.items()) else start
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[RangeToRead]:
+        after = _places(start or end[_FIRST])
+        with self._asking():
+            if not self._checked and start and not self._is_kept_for_us():
+                for number, place in after.items():
+                    if place != START:
+                        self._partition(number).check_is_there(place)
+            self._checked = True
+            return [
+                RangeToRead(
+                    Range(
+                        self._partition(number).topic,
+                        number,
+                        after.get(number, START),
+                        place,
+                        self._told.compacted,
+                    )
+                )
+                for number, place in _places(end).items()
+                if after.get(number, START) < place
+            ]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        assert isinstance(partition, RangeToRead)
+        return read_range(self._told.access, partition.wanted, self._told.columns)
+
+    def commit(self, end: Offset) -> None:
+        with self._asking():
+            self._acknowledge(_places(end))
+
+    def stop(self) -> None:
+        for partition in self._partitions.values():
+            partition.close()
+        if self._client is not None:
+            self._client.shutdown()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For executors, which only read."""
+        return {**self.__dict__, "_client": None, "_partitions": {}}
+
+    def _is_kept_for_us(self) -> bool:
+        """Whether messages that were not read cannot go away, or are not missed."""
+        told = self._told
+        return told.subscription is not None or told.compacted or told.lossy
+
+    def _find_partitions(self) -> dict[int, PulsarPartition]:
+        """All partitions that the topic has now."""
+        if self._client is None:
+            self._client = self._told.access.connect()
+        for number, name in enumerate(self._client.get_topic_partitions(self._told.topic)):
+            if number not in self._partitions:
+                self._partitions[number] = PulsarPartition(
+                    self._client, name, number, self._told.subscription, self._from_the_end
+                )
+        return dict(self._partitions)
+
+    def _partition(self, number: int) -> PulsarPartition:
+        if number not in self._partitions:
+            self._find_partitions()
+        if number not in self._partitions:
+            raise PulsarFailure(
+                "OFFSET_GONE", self._where, f"partition {number} was read, but is not there"
+            )
+        return self._partitions[number]
+
+    @property
+    def _from_the_end(self) -> bool:
+        return self._told.start == "latest"
+
+    def _begin(self, partitions: Mapping[int, PulsarPartition]) -> dict[int, Place]:
+        """Where a new run begins: behind these places."""
+        start = self._told.start
+        if isinstance(start, Mapping):
+            for number in start:
+                if int(number) not in partitions:
+                    raise PulsarFailure(
+                        "PULSAR", self._where, f"it has no partition {number} to start at a message"
+                    )
+            given = {int(n): Place.parse(text).before() for n, text in start.items()}
+            return {number: given.get(number, START) for number in partitions}
+        if start == "earliest":
+            return dict.fromkeys(partitions, START)
+        if start == "latest":
+            return {number: partition.last() for number, partition in partitions.items()}
+        return {number: partition.at_time(int(start)) for number, partition in partitions.items()}
+
+    def _end(self, partition: PulsarPartition, after: Place, rows: int | None) -> Place:
+        last = partition.last()
+        if START != last < after and not self._told.lossy:
+            raise PulsarFailure(
+                "OFFSET_GONE",
+                self._where,
+                f"partition {partition.number} was read up to {after}, but ends at {last}: "
+                "was the topic deleted and made anew?",
+            )
+        if self._until is not None:
+            last = min(last, self._until.get(partition.number, START))
+        if last <= after:
+            return after
+        return last if rows is None else partition.end(after, last, rows)
+
+    def _acknowledge(self, places: Mapping[int, Place]) -> None:
+        if self._told.subscription is not None:
+            for number, place in places.items():
+                if place != START:
+                    self._partition(number).acknowledge(place)
+
+    @property
+    def _where(self) -> str:
+        return f"{self._told.access.url}/{self._told.topic}"
+
+    def _asking(self) -> _Asking:
+        return _Asking(self._where)
+
+
+class _Asking:
+    """Turns errors of Pulsar's client into ours, which the driver understands."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, pulsar.PulsarException):
+            raise failure(error, self._where) from error
+
+
+def _places(offset: Mapping[str, Any]) -> dict[int, Place]:
+    return {int(n): Place.parse(text) for n, text in offset.items() if n != _FIRST}
