@@ -25,7 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "kernel" / "src"
 PACKAGE = ROOT / "src" / "headgate"
 JAR = PACKAGE / "jars" / "headgate-kernel.jar"
-CONNECTOR = PACKAGE / "brokers" / "locks" / "kafka-connector-4.2.0.lock"
+LOCKS = PACKAGE / "brokers" / "locks"
+CLIENTS = (LOCKS / "kafka-connector-4.2.0.lock", LOCKS / "pulsar-client-4.2.4.lock")
 
 OPTIONS = ("-deprecation", "-feature", "-unchecked", "-encoding", "UTF-8")
 _STACK = "-Xss8m"  # the compiler recurses deeply in pattern matches over Catalyst trees
@@ -101,17 +102,17 @@ def ensure_kernel(*, force: bool = False) -> Path:
     with tempfile.TemporaryDirectory(prefix="headgate-kernel-") as scratch:
         classes = Path(scratch) / "classes"
         classes.mkdir()
-        _compile(java, spark.folder, connector_jars(), sources, classes)
+        _compile(java, spark.folder, client_jars(), sources, classes)
         _pack(classes, entries)
     _say(f"kernel: {_shown(JAR)} built in {time.monotonic() - began:.0f} s")
     return JAR
 
 
-def connector_jars() -> list[Path]:
-    """The jars of Spark's Kafka connector, which the kernel's Kafka sink is compiled against."""
+def client_jars() -> list[Path]:
+    """The clients of Kafka and Pulsar, which the kernel's sinks are compiled against."""
     with _headgate_modules() as (_, _, jars):
         try:
-            return list(jars.fetch(CONNECTOR))
+            return [jar for lock in CLIENTS for jar in jars.fetch(lock)]
         except Exception as error:
             raise BuildError(str(error)) from error
 
@@ -119,7 +120,7 @@ def connector_jars() -> list[Path]:
 def _stamp(sources: list[Path], spark: Any) -> str:
     """A short hash of all that decides what is in the jar."""
     digest = hashlib.sha256(repr((spark.spark, spark.scala, OPTIONS)).encode())
-    for path in [*sources, *_resources(), CONNECTOR, Path(__file__)]:
+    for path in [*sources, *_resources(), *CLIENTS, Path(__file__)]:
         digest.update(f"\0{path.relative_to(ROOT).as_posix()}\0".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:32]  # a manifest's line has 72 bytes
@@ -131,12 +132,12 @@ def _resources() -> list[Path]:
 
 
 def _compile(
-    java: Path, jars: Path, connector: list[Path], sources: list[Path], classes: Path
+    java: Path, jars: Path, clients: list[Path], sources: list[Path], classes: Path
 ) -> None:
     arguments = classes.parent / "arguments"
     quoted = (f'"{path}"' for path in sources)
     arguments.write_text("\n".join([*OPTIONS, "-d", f'"{classes}"', *quoted]), encoding="utf-8")
-    path = os.pathsep.join([f"{jars}{os.sep}*", *map(str, connector)])
+    path = os.pathsep.join([f"{jars}{os.sep}*", *map(str, clients)])
     command = [str(java), _STACK, "-cp", path, "scala.tools.nsc.Main"]
     ran = subprocess.run(
         [*command, "-usejavacp", f"@{arguments}"],

@@ -53,9 +53,10 @@ class Reason(Enum):
     )
     CRASH_ASKED = ("a test asked for a crash", False, "start again")
     RECORD_TOO_LARGE = (
-        "a record is larger than Kafka takes",
+        "a record is larger than the broker takes",
         False,
-        "raise max.message.bytes of the topic and max.request.size of the sink, or make it smaller",
+        "make it smaller, or raise max.message.bytes of the topic and max.request.size of the sink "
+        "(Kafka), or maxMessageSize of the brokers (Pulsar)",
     )
     BROKER_UNREACHABLE = (
         "the broker does not answer",
@@ -68,7 +69,7 @@ class Reason(Enum):
         "check the credentials in the options, and the rights to topics, groups and transactions",
     )
     PRODUCER_FENCED = (
-        "another process writes with the job's transactional ids",
+        "another process writes under the job's name",
         True,
         "see that no second copy of the job runs from another home",
     )
@@ -78,6 +79,12 @@ class Reason(Enum):
         "raise transaction_timeout of the sinks, or take fewer records a batch with max_records",
     )
     KAFKA = ("Kafka refused a request", True, "run with --debug to see all that Kafka said")
+    DEDUPLICATION_OFF = (
+        "a Pulsar topic does not drop duplicates, so the job's sink cannot be exactly once",
+        False,
+        "switch deduplication on for the topic or its namespace, or say delivery='at_least_once'",
+    )
+    PULSAR = ("Pulsar refused a request", True, "run with --debug to see all that Pulsar said")
     STEP_TWICE = ("a step would have run twice", False, "report this: it is a defect of Headgate")
     UNKNOWN = ("the query failed", True, "run with --debug to see all that Spark said")
 
@@ -201,8 +208,8 @@ def _ours(kind: str, rest: str) -> Failure:
         return Failure(Reason.TOPIC_MISSING, f"there is no topic at {rest}")
     if kind == "OFFSET_GONE":
         return Failure(Reason.OFFSET_GONE, f"{Reason.OFFSET_GONE.text}: {rest}")
-    if kind == "KAFKA":
-        return _kafka(data)
+    if kind in ("KAFKA", "PULSAR"):
+        return _broker(kind, data)
     if kind == "STEP_TWICE":
         return Failure(Reason.STEP_TWICE, rest)
     if kind == "LEASE_LOST":
@@ -212,19 +219,21 @@ def _ours(kind: str, rest: str) -> Failure:
     return Failure(Reason.TOPIC_DAMAGED, f"{kind.lower().replace('_', ' ')}: {rest}")
 
 
-def kafka_reason(kind: str) -> Reason:
-    """The reason that the kernel's Kafka code names.
+def broker_reason(kind: str, system: Reason) -> Reason:
+    """The reason that the kernel names for a failure of Kafka or Pulsar.
 
-    >>> kafka_reason("TOPIC_MISSING").retryable
+    >>> broker_reason("TOPIC_MISSING", Reason.KAFKA).retryable
     False
     """
-    return Reason.__members__.get(kind, Reason.KAFKA)
+    return Reason.__members__.get(kind, system)
 
 
-def _kafka(data: dict[str, Any]) -> Failure:
-    reason = kafka_reason(str(data.get("kind")))
+def _broker(system: str, data: dict[str, Any]) -> Failure:
+    reason = broker_reason(str(data.get("kind")), Reason[system])
     topic, servers = data.get("topic"), data.get("servers")
-    where = f"kafka://{servers}/{topic}" if servers and topic else topic or servers
+    if system == "KAFKA" and servers and topic:
+        servers = f"kafka://{servers}"
+    where = f"{servers}/{topic}" if servers and topic else topic or servers
     if reason is Reason.TOPIC_MISSING:
         return Failure(reason, f"there is no topic {where}")
     said = _short(str(data.get("message") or "it said no more"))

@@ -25,7 +25,8 @@ CLOCK_OFFSET = "spark.headgate.clock.offset.ms"
 OUT = "__hg_out"
 SINK = "__hg_sink"
 _KAFKA_SOURCE = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
-_KAFKA_CONNECTOR = Path(__file__).parent / "brokers" / "locks" / "kafka-connector-4.2.0.lock"
+_PULSAR_CLIENT = "org.apache.pulsar.client.api.PulsarClient"
+_LOCKS = Path(__file__).parent / "brokers" / "locks"
 
 
 def jar() -> Path:
@@ -284,15 +285,21 @@ def need_kafka(spark: SparkSession) -> None:
 
     Reading and writing Kafka topics needs them; the first time they may have to be downloaded.
     """
+    _need(spark, _KAFKA_SOURCE, "kafka-connector-4.2.0.lock")
+
+
+def need_pulsar(spark: SparkSession) -> None:
+    """Bring Pulsar's Java client to the session, unless it is there; writing topics needs it."""
+    _need(spark, _PULSAR_CLIENT, "pulsar-client-4.2.4.lock")
+
+
+def _need(spark: SparkSession, class_name: str, lock: str) -> None:
     from headgate.brokers.jars import fetch
 
     jars = _jvm(spark).org.apache.spark.sql.headgate.MoreJars
-    if not jars.knows(_KAFKA_SOURCE):
-        jars.addUnlessKnown(
-            spark._jsparkSession,
-            _KAFKA_SOURCE,
-            _list(spark, [str(path) for path in fetch(_KAFKA_CONNECTOR)]),
-        )
+    if not jars.knows(class_name):
+        paths = [str(path) for path in fetch(_LOCKS / lock)]
+        jars.addUnlessKnown(spark._jsparkSession, class_name, _list(spark, paths))
 
 
 def kafka_topics(
@@ -317,6 +324,22 @@ def kafka_open_transactions(
     need_kafka(spark)
     found: list[dict[str, Any]] = json.loads(
         _kafka_admin(spark).openTransactions(json.dumps(dict(client)), job)
+    )
+    return found
+
+
+def pulsar_topics(
+    spark: SparkSession, access: Mapping[str, str], topics: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """What a Pulsar service says of topics, by name: partitions (0 if a topic has none), or error
+    (a kind) and message.
+
+    `access` is the service's `url` with the options of its PulsarAccess. No topic is created.
+    """
+    need_pulsar(spark)
+    asked = _jvm(spark).org.apache.spark.sql.headgate.pulsar.PulsarTopics
+    found: dict[str, dict[str, Any]] = json.loads(
+        asked.topics(json.dumps(dict(access)), _list(spark, topics))
     )
     return found
 

@@ -247,7 +247,7 @@ def test_should_say_that_a_record_is_too_large(pipe: Pipe) -> None:
     topic = pipe.kafka.topic(1, max_message_bytes="2000")
     pipe.send(range(0, 3))
     sink = hg.KafkaSink(pipe.kafka.servers, topic, value="repeat(url, 5000)")
-    with pytest.raises(HeadgateError, match="larger than Kafka takes") as failed:
+    with pytest.raises(HeadgateError, match="larger than the broker takes") as failed:
         pipe.go(sinking(pipe, sink))
     assert topic in str(failed.value)
     events = Home(pipe.home).job("pipe").current().events()  # type: ignore[union-attr]

@@ -10,7 +10,7 @@ from headgate import kernel
 from headgate.connectors.base import Finding
 from headgate.connectors.kafka_names import are_servers
 from headgate.errors import GraphError
-from headgate.failures import Reason, kafka_reason
+from headgate.failures import Reason, broker_reason
 
 
 def split_kafka_address(rest: str) -> tuple[str, str]:
@@ -94,7 +94,7 @@ def find_topics(
     for name, told in kernel.kafka_topics(spark, client, names).items():
         about = f"kafka://{servers}/{name}"
         if "error" in told:
-            reason = kafka_reason(str(told["error"]))
+            reason = broker_reason(str(told["error"]), Reason.KAFKA)
             findings.append(Finding(about, _why(about, servers, reason, told), reason))
             continue
         rights = told.get("operations")

@@ -1,33 +1,25 @@
 /** Owns what is said when Kafka fails. */
 package org.apache.spark.sql.headgate.kafka
 
-import java.util.concurrent.{CompletionException, ExecutionException}
-
-import com.fasterxml.jackson.databind.node.JsonNodeFactory
 import org.apache.kafka.common.KafkaException
 import org.apache.kafka.common.config.ConfigException
 import org.apache.kafka.common.errors._
 
-/** Its message is one line for Python: `HEADGATE_KAFKA {json}`. */
-class KafkaFailure(
-    val kind: String, val topic: String, val servers: String, val text: String, cause: Throwable)
-  extends RuntimeException(KafkaFailure.line(kind, topic, servers, text), cause)
+import org.apache.spark.sql.headgate.BrokerFailure
+
+class KafkaFailure(kind: String, topic: String, servers: String, text: String, cause: Throwable)
+  extends BrokerFailure("KAFKA", kind, topic, servers, text, cause)
 
 object KafkaFailure {
-  val TopicMissing = "TOPIC_MISSING"
-  val TooLarge = "RECORD_TOO_LARGE"
-  val Unreachable = "BROKER_UNREACHABLE"
-  val NotAuthorised = "NOT_AUTHORISED"
-  val Fenced = "PRODUCER_FENCED"
+  import BrokerFailure.{causes, innermost}
+
+  val TopicMissing: String = BrokerFailure.TopicMissing
+  val TooLarge: String = BrokerFailure.TooLarge
+  val Unreachable: String = BrokerFailure.Unreachable
+  val NotAuthorised: String = BrokerFailure.NotAuthorised
+  val Fenced: String = BrokerFailure.Fenced
   val TimedOut = "TRANSACTION_TIMEOUT"
   val Other = "KAFKA"
-
-  def line(kind: String, topic: String, servers: String, text: String): String = {
-    val json = JsonNodeFactory.instance.objectNode().put("kind", kind)
-    if (topic != null) json.put("topic", topic)
-    if (servers != null) json.put("servers", servers)
-    s"HEADGATE_KAFKA ${json.put("message", text).toString}"
-  }
 
   def missing(topic: String, servers: String, cause: Throwable = null): KafkaFailure =
     new KafkaFailure(TopicMissing, topic, servers, s"the topic '$topic' is not there", cause)
@@ -58,15 +50,6 @@ object KafkaFailure {
     case _ => false
   }
 
-  def causes(error: Throwable): Seq[Throwable] =
-    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(20).toSeq
-
-  private def innermost(error: Throwable): Throwable =
-    causes(error).find {
-      case _: ExecutionException | _: CompletionException => false
-      case _ => true
-    }.getOrElse(error)
-
   private def kindOf(error: Throwable): String = error match {
     case _: UnknownTopicOrPartitionException => TopicMissing
     case _: RecordTooLargeException | _: RecordBatchTooLargeException => TooLarge
@@ -85,7 +68,7 @@ object KafkaFailure {
     String.valueOf(error.getMessage).contains(words)
 
   private def textOf(kind: String, cause: Throwable, topic: String, servers: String): String = {
-    val said = Option(cause.getMessage).getOrElse(cause.getClass.getSimpleName).linesIterator.mkString(" ")
+    val said = BrokerFailure.said(cause)
     kind match {
       case TopicMissing => s"the topic '${Option(topic).getOrElse(said)}' is not there"
       case TooLarge =>
