@@ -22,7 +22,7 @@ class Reason(Enum):
     OFFSET_GONE = (
         "records that the job has not read yet are gone from the topic",
         False,
-        "bring the records back, or go on without them: on_data_loss='continue' (Kafka), --fresh",
+        "bring the records back, or go on without them: on_data_loss='continue' (Kafka, Pulsar), --fresh",
     )
     TOPIC_DAMAGED = ("a topic's files are not as they should be", False, "restore them")
     USER_CODE = ("the job's own Python code raised", False, "correct the code, then start again")
@@ -201,7 +201,7 @@ def _ours(kind: str, rest: str) -> Failure:
         data = {}
     step = data.get("step")
     if kind == "MALFORMED":
-        where = f"{data.get('topic')} partition {data.get('partition')} offset {data.get('offset')}"
+        where = f"{data.get('topic')} partition {data.get('partition')} {_place(data)}"
         sentence = f"the record at {where} does not parse: {data.get('reason')}; it begins with "
         return Failure(Reason.MALFORMED_RECORD, sentence + repr(str(data.get("text"))[:80]), step)
     if kind == "TOPIC_MISSING":
@@ -217,6 +217,16 @@ def _ours(kind: str, rest: str) -> Failure:
     if kind == "CRASH":
         return Failure(Reason.CRASH_ASKED, f"{Reason.CRASH_ASKED.text}: {rest}")
     return Failure(Reason.TOPIC_DAMAGED, f"{kind.lower().replace('_', ' ')}: {rest}")
+
+
+def _place(data: dict[str, Any]) -> str:
+    """Where a record is in its partition; a Pulsar message has no offset, but an id."""
+    offset = data.get("offset")
+    if str(data.get("topic")).startswith("pulsar") and isinstance(offset, int):
+        from headgate.connectors.pulsar_ids import from_number  # connectors know of failures
+
+        return f"message {from_number(offset)}"
+    return f"offset {offset}"
 
 
 def broker_reason(kind: str, system: Reason) -> Reason:

@@ -22,11 +22,13 @@ class PulsarPartition:
     def __init__(
         self,
         client: pulsar.Client,
+        where: str,
         topic: str,
         number: int,
         subscription: str | None,
         from_the_end: bool,
     ) -> None:
+        self._where = where
         self.topic = topic
         self.number = number
         self._client = client
@@ -97,7 +99,7 @@ class PulsarPartition:
         if first.in_entry > place.in_entry:
             raise PulsarFailure(
                 "OFFSET_GONE",
-                self.topic,
+                self._where,
                 f"{place} was the last message that was read, and the first that is still there "
                 f"is {first}: give the source a subscription, or the topic a longer retention",
             )
@@ -135,7 +137,7 @@ class PulsarPartition:
             # the driver before us may not be gone yet; nothing is lost by acknowledging later
             print(
                 f"headgate: another consumer has the subscription '{self._subscription}' of "
-                f"{self.topic}; what is read is not acknowledged until it lets go",
+                f"{self._where}; what is read is not acknowledged until it lets go",
                 file=sys.stderr,
             )
             return False

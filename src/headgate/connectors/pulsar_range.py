@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.connectors.pulsar_client import PulsarAccess
 from headgate.connectors.pulsar_ids import Place, to_number
+from headgate.connectors.pulsar_names import address_of
 
 if TYPE_CHECKING:
     import pulsar
@@ -33,11 +34,17 @@ class PulsarFailure(Exception):
 class Range:
     """The messages behind `after` up to and with `end`, of one partition."""
 
+    access: PulsarAccess
     topic: str
     partition: int
     after: Place
     end: Place
     compacted: bool = False
+
+    @property
+    def where(self) -> str:
+        """The partition as people recognise it."""
+        return address_of(self.access.url, self.topic)
 
 
 def failure(error: Exception, where: str) -> PulsarFailure:
@@ -73,7 +80,7 @@ def forget_client(access: PulsarAccess) -> None:
         client.shutdown()
 
 
-def read_range(access: PulsarAccess, wanted: Range, columns: Sequence[str]) -> Iterator[Any]:
+def read_range(wanted: Range, columns: Sequence[str]) -> Iterator[Any]:
     """The messages of a range as Arrow batches with these columns.
 
     The messages are exactly those of the range, however often it is read; if some of them are
@@ -84,20 +91,20 @@ def read_range(access: PulsarAccess, wanted: Range, columns: Sequence[str]) -> I
     if wanted.after >= wanted.end:
         return
     try:
-        reader = shared_client(access).create_reader(
+        reader = shared_client(wanted.access).create_reader(
             wanted.topic,
             wanted.after.id(wanted.partition),
             receiver_queue_size=_PREFETCH,
             is_read_compacted=wanted.compacted,
         )
     except pulsar.PulsarException as error:
-        forget_client(access)
-        raise failure(error, wanted.topic) from error
+        forget_client(wanted.access)
+        raise failure(error, wanted.where) from error
     try:
         yield from _batches(reader, wanted, columns)
     except pulsar.PulsarException as error:
-        forget_client(access)
-        raise failure(error, wanted.topic) from error
+        forget_client(wanted.access)
+        raise failure(error, wanted.where) from error
     finally:
         with suppress(pulsar.PulsarException):  # its connection may be gone
             reader.close()
@@ -153,13 +160,13 @@ def _wait(
             if not reader.has_message_available():
                 raise _gone(wanted, f"the topic ends at {Place(*at)}") from None
     raise PulsarFailure(
-        "BROKER_UNREACHABLE", wanted.topic, f"no message behind {Place(*at)} came in time"
+        "BROKER_UNREACHABLE", wanted.where, f"no message behind {Place(*at)} came in time"
     )
 
 
 def _gone(wanted: Range, why: str) -> PulsarFailure:
     return PulsarFailure(
-        "OFFSET_GONE", wanted.topic, f"messages up to {wanted.end} were to be read, but {why}"
+        "OFFSET_GONE", wanted.where, f"messages up to {wanted.end} were to be read, but {why}"
     )
 
 

@@ -22,7 +22,7 @@ from headgate.connectors.metadata import (
 )
 from headgate.connectors.pulsar_client import PulsarAccess
 from headgate.connectors.pulsar_ids import Place
-from headgate.connectors.pulsar_names import PulsarTopicName
+from headgate.connectors.pulsar_names import PulsarTopicName, address_of
 from headgate.errors import GraphError
 from headgate.schemas import Schema, to_struct
 
@@ -75,7 +75,7 @@ class PulsarSource(Source):
         return Decoding(self.format, parts)
 
     def describe(self) -> str:
-        return f"{self.url}/{PulsarTopicName.parse(self.topic).short}"
+        return address_of(self.url, self.topic)
 
     def check(self) -> None:
         access, own = self._access()

@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 
 from headgate.connectors.pulsar_client import ACCESS_OPTIONS, PulsarAccess
 from headgate.connectors.pulsar_ids import START, Place
+from headgate.connectors.pulsar_names import address_of
 from headgate.connectors.pulsar_partition import PulsarPartition
 from headgate.connectors.pulsar_range import PulsarFailure, Range, failure, read_range
 
@@ -144,6 +145,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return [
                 RangeToRead(
                     Range(
+                        self._told.access,
                         self._partition(number).topic,
                         number,
                         after.get(number, START),
@@ -157,7 +159,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, RangeToRead)
-        return read_range(self._told.access, partition.wanted, self._told.columns)
+        return read_range(partition.wanted, self._told.columns)
 
     def commit(self, end: Offset) -> None:
         with self._asking():
@@ -185,7 +187,12 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for number, name in enumerate(self._client.get_topic_partitions(self._told.topic)):
             if number not in self._partitions:
                 self._partitions[number] = PulsarPartition(
-                    self._client, name, number, self._told.subscription, self._from_the_end
+                    self._client,
+                    address_of(self._told.access.url, name),
+                    name,
+                    number,
+                    self._told.subscription,
+                    self._from_the_end,
                 )
         return dict(self._partitions)
 
@@ -242,7 +249,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def _where(self) -> str:
-        return f"{self._told.access.url}/{self._told.topic}"
+        return address_of(self._told.access.url, self._told.topic)
 
     def _asking(self) -> _Asking:
         return _Asking(self._where)

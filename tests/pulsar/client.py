@@ -1,0 +1,159 @@
+"""A plain Pulsar client for tests: what is in a topic, seen from outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pulsar
+
+from headgate.connectors.pulsar_names import web_address
+
+
+@dataclass(frozen=True)
+class Read:
+    """One message as a reader sees it."""
+
+    partition: int
+    id: str
+    key: str
+    value: str
+    publish_ms: int
+    event_ms: int
+    properties: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Send:
+    """One message to be written."""
+
+    value: str | bytes
+    key: str | None = None
+    event_ms: int | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+class Pulsar:
+    """Makes, fills and reads topics of one broker, under names that no other test has."""
+
+    def __init__(self, url: str, **options: Any) -> None:
+        self.url = url
+        quiet = pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull)
+        self.client = pulsar.Client(url, logger=quiet, **options)
+        self._web = web_address(url) + "/admin/v2/persistent/public/default/"
+
+    def close(self) -> None:
+        self.client.close()
+
+    def topic(self, partitions: int = 2) -> str:
+        """A new topic's name; 0 partitions is a topic that is not partitioned."""
+        name = f"t-{uuid.uuid4().hex[:12]}"
+        self.create(name, partitions)
+        return name
+
+    def create(self, name: str, partitions: int = 2) -> None:
+        if partitions:
+            self.ask(f"{name}/partitions", "PUT", partitions)
+        else:
+            self.ask(name, "PUT")
+
+    def delete(self, name: str) -> None:
+        self.ask(f"{name}/partitions?force=true", "DELETE")
+
+    def grow(self, name: str, partitions: int) -> None:
+        """Add partitions."""
+        self.ask(f"{name}/partitions", "POST", partitions)
+
+    def address(self, name: str) -> str:
+        return f"{self.url}/{name}"
+
+    def partitions(self, name: str) -> list[str]:
+        found: list[str] = self.client.get_topic_partitions(f"persistent://public/default/{name}")
+        return found
+
+    def send(self, name: str, messages: Iterable[Send], *, batch: int = 0) -> None:
+        """Send messages, so many in an entry (0: each alone); keys decide the partition."""
+        made: dict[str, Any] = {}
+        if batch:
+            made = {"batching_max_messages": batch, "batching_max_publish_delay_ms": 60_000}
+        producer = self.client.create_producer(
+            name, batching_enabled=batch > 0, block_if_queue_full=True, **made
+        )
+        problems: list[Any] = []
+        for message in messages:
+            value = message.value
+            producer.send_async(
+                value.encode() if isinstance(value, str) else value,
+                lambda result, id: problems.append(result) if result.name != "Ok" else None,
+                properties=dict(message.properties),
+                partition_key=message.key,
+                event_timestamp=message.event_ms,
+            )
+        producer.flush()
+        producer.close()
+        assert not problems, problems
+
+    def read(self, name: str) -> list[Read]:
+        """All messages, partition by partition."""
+        found = []
+        for number, topic in enumerate(self.partitions(name)):
+            reader = self.client.create_reader(topic, pulsar.MessageId.earliest)
+            while reader.has_message_available():
+                m = reader.read_next(10_000)
+                id = m.message_id()
+                place = f"{id.ledger_id()}:{id.entry_id()}:{id.batch_index()}"
+                found.append(
+                    Read(number, place, m.partition_key(), m.data().decode(),
+                         m.publish_timestamp(), m.event_timestamp(), m.properties())
+                )  # fmt: skip
+            reader.close()
+        return found
+
+    def backlog(self, name: str, subscription: str) -> int:
+        """Entries that the subscription has not acknowledged."""
+        total = 0
+        for topic in self.partitions(name):
+            stats = self.ask(f"{topic.rpartition('/')[2]}/stats?getPreciseBacklog=true")
+            total += stats["subscriptions"][subscription]["msgBacklog"]
+        return total
+
+    def acknowledged(self, name: str, subscription: str) -> dict[int, tuple[int, int]]:
+        """The last ledger and entry that the subscription has acknowledged, by partition."""
+        found = {}
+        for number, topic in enumerate(self.partitions(name)):
+            stats = self.ask(f"{topic.rpartition('/')[2]}/internalStats")
+            ledger, entry = stats["cursors"][subscription]["markDeletePosition"].split(":")
+            found[number] = (int(ledger), int(entry))
+        return found
+
+    def subscriptions(self, name: str) -> list[str]:
+        found: list[str] = []
+        for topic in self.partitions(name):
+            found += self.ask(f"{topic.rpartition('/')[2]}/subscriptions")
+        return sorted(set(found) - {"pulsar.dedup"})
+
+    def ask(self, path: str, method: str = "GET", body: Any = None) -> Any:
+        """One request to the REST interface."""
+        request = urllib.request.Request(
+            self._web + path,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Content-Type": "application/json"},
+            method=method,
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            text = answer.read()
+        return json.loads(text) if text else None
+
+
+def until(true: Callable[[], bool], seconds: float = 60) -> None:
+    """Wait for something that comes by itself."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.1)
