@@ -2,5 +2,6 @@
 
 from headgate.brokers.kafka import KafkaBroker
 from headgate.brokers.process import BrokerState, BrokerStatus
+from headgate.brokers.pulsar import PulsarBroker
 
-__all__ = ["BrokerState", "BrokerStatus", "KafkaBroker"]
+__all__ = ["BrokerState", "BrokerStatus", "KafkaBroker", "PulsarBroker"]

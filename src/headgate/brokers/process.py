@@ -8,7 +8,7 @@ import random
 import signal
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -23,6 +23,7 @@ from headgate.snapshots.model import check_version, from_iso, to_iso
 HOST = "127.0.0.1"
 
 _FILE = "broker.json"
+_SCHEMES = {"pulsar": "pulsar://"}
 _POLL_SECONDS = 0.05
 _KILL_SECONDS = 20.0
 # Below the range from which systems take ports for outgoing connections (32768 and up on Linux):
@@ -103,11 +104,18 @@ class BrokerRecord:
     started_at: datetime
     process: Process | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    ports: Mapping[str, int] = field(default_factory=dict)
+    """Its other ports by name."""
 
     @property
     def servers(self) -> str:
         """The address for clients."""
-        return f"{HOST}:{self.port}"
+        return f"{_SCHEMES.get(self.kind, '')}{HOST}:{self.port}"
+
+    @property
+    def web(self) -> str | None:
+        """Where its REST interface is, if it has one."""
+        return f"http://{HOST}:{self.ports['web']}" if "web" in self.ports else None
 
     @property
     def alive(self) -> bool:
@@ -130,6 +138,7 @@ class BrokerRecord:
                 "pid": process.pid, "started": process.started, "space": process.space,
             },
             "settings": dict(self.settings),
+            "ports": dict(self.ports),
         }  # fmt: skip
 
     @staticmethod
@@ -150,6 +159,7 @@ class BrokerRecord:
                 int(process["pid"]), str(process["started"]), str(process["space"])
             ),
             settings=dict(data.get("settings") or {}),
+            ports={str(name): int(port) for name, port in (data.get("ports") or {}).items()},
         )  # fmt: skip
 
 
@@ -174,6 +184,7 @@ class BrokerStatus:
             "started_at": to_iso(record.started_at) if record and live else None,
             "release": record.release if record else None,
             "log": record.log if record else None,
+            **({"web": record.web} if record and record.web else {}),
         }
 
 
@@ -208,12 +219,14 @@ def is_free(port: int) -> bool:
     return True
 
 
-def free_port(*but: int) -> int:
-    """A port on which nobody listens."""
+def free_port(*but: int, together: Callable[[int], Mapping[str, int]] | None = None) -> int:
+    """A port on which nobody listens, nor on those that go `together` with it."""
     chosen = random.SystemRandom()
     for _ in range(_TRIES):
         port = chosen.choice(_PORTS)
-        if port not in but and is_free(port):
+        needed = {port, *(together(port).values() if together else ())}
+        usable = max(needed) < _PORTS.stop and needed.isdisjoint(but)
+        if usable and all(is_free(each) for each in needed):
             return port
     raise HeadgateError(
         f"no free port from {_PORTS.start} to {_PORTS.stop - 1} was found", remedy="say --port"

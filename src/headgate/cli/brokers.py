@@ -12,13 +12,13 @@ from headgate.cli.tables import local_time
 from headgate.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from headgate.brokers import BrokerStatus, KafkaBroker
+    from headgate.brokers import BrokerStatus, KafkaBroker, PulsarBroker
 
-KindArgument = Annotated[str, typer.Argument(metavar="kafka", help="The kind of broker.")]
+KindArgument = Annotated[str, typer.Argument(metavar="kafka|pulsar", help="The kind of broker.")]
 DirOption = Annotated[
     Path | None,
     typer.Option(
-        "--dir", metavar="FOLDER", help="The broker's folder [default: brokers/kafka in the home]."
+        "--dir", metavar="FOLDER", help="The broker's folder [default: brokers/KIND in the home]."
     ),
 ]
 
@@ -40,7 +40,8 @@ def start(
         int | None,
         typer.Option(
             "--port", metavar="N", min=1, max=65535,
-            help="Its port [default: the one it had, else a free one].",
+            help="Its port [default: the one it had, else a free one]; Pulsar's web port is "
+            "1430 above it.",
         ),
     ] = None,
 ) -> None:  # fmt: skip
@@ -88,14 +89,12 @@ def status(ui: Ui, kind: KindArgument, folder: DirOption = None) -> None:
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _broker(ui: Ui, kind: str, folder: Path | None) -> KafkaBroker:
-    if kind == "pulsar":
+def _broker(ui: Ui, kind: str, folder: Path | None) -> KafkaBroker | PulsarBroker:
+    if kind not in ("kafka", "pulsar"):
         raise UsageError(
-            "this version of Headgate cannot start Pulsar", remedy="use kafka, or a log: topic"
+            f"'{kind}' is not a broker", expected="kafka or pulsar", remedy="use one of them"
         )
-    if kind != "kafka":
-        raise UsageError(f"'{kind}' is not a broker", expected="kafka", remedy="use kafka")
-    from headgate.brokers import KafkaBroker
+    from headgate.brokers import KafkaBroker, PulsarBroker
 
     if folder is None:
         home = ui.home
@@ -106,7 +105,7 @@ def _broker(ui: Ui, kind: str, folder: Path | None) -> KafkaBroker:
                 remedy="name a folder with --dir",
             )
         folder = local / "brokers" / kind
-    return KafkaBroker(folder)
+    return KafkaBroker(folder) if kind == "kafka" else PulsarBroker(folder)
 
 
 def _near(path: Path) -> Path:
@@ -118,6 +117,8 @@ def _text(found: BrokerStatus) -> str:
     lines = [f"{found.state}   {record.servers}" if record else str(found.state)]
     lines.append(f"folder    {found.folder}")
     if record is not None:
+        if record.web is not None:
+            lines.append(f"web       {record.web}")
         if record.process is not None:
             lines.append(f"process   {record.process.pid}")
             lines.append(f"started   {local_time(record.started_at)}")

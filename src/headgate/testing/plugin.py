@@ -1,4 +1,4 @@
-"""The pytest plugin: a session for tests, drivers that close themselves, and a Kafka broker."""
+"""The pytest plugin: a session for tests, drivers that close themselves, and real brokers."""
 
 from __future__ import annotations
 
@@ -44,4 +44,13 @@ def kafka_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     from headgate.brokers import KafkaBroker
 
     with KafkaBroker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker.servers
+
+
+@pytest.fixture(scope="session")
+def pulsar_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address, `pulsar://host:port`, of a real Pulsar broker that runs until the tests end."""
+    from headgate.brokers import PulsarBroker
+
+    with PulsarBroker(tmp_path_factory.mktemp("pulsar")) as broker:
         yield broker.servers

@@ -1,0 +1,156 @@
+"""A real Pulsar broker on this machine: standalone on loopback, in a folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from headgate.brokers.base import LOCKS, RESOURCES, LocalBroker
+from headgate.brokers.process import HOST, BrokerRecord
+from headgate.connectors.pulsar_names import web_address
+from headgate.errors import HeadgateError
+from headgate.snapshots.files import read_json, write_json
+from headgate.snapshots.model import check_version
+
+RELEASE = "4.2.4"
+LOCK = LOCKS / f"pulsar-{RELEASE}.lock"
+
+_STORAGE = "data/storage.json"
+_ANSWER_SECONDS = 5.0
+_OPENED = (
+    "java.base/java.io", "java.base/java.util.zip", "java.base/java.nio", "java.base/java.lang",
+    "java.base/jdk.internal.misc", "java.base/jdk.internal.platform", "java.base/sun.net",
+    "java.management/sun.management", "jdk.management/com.sun.management.internal",
+)  # fmt: skip
+# Without the second compiler a start takes half the CPU time, and even a million messages later
+# the broker has used less of it.
+_JVM = (
+    "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+    "-Xms128m", "-Xmx512m", "-XX:MaxDirectMemorySize=512m",
+    "-Djava.awt.headless=true", "-Dlog4j2.configurationFile=log4j2.properties",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    *(f"--add-opens={name}=ALL-UNNAMED" for name in _OPENED),
+)  # fmt: skip
+
+_SETTINGS = {
+    "bindAddress": HOST,
+    "advertisedAddress": HOST,
+    "listeningInterface": "lo",
+    "allowLoopback": "true",
+    # else the bookie takes any port, and not the one that it is given
+    "allowEphemeralPorts": "true",
+    # A wrong topic name is told, and not made.
+    "allowAutoTopicCreation": "false",
+    # Messages stay, whether somebody has read them or not, as in an embedded topic.
+    "defaultRetentionTimeInMinutes": "-1",
+    "defaultRetentionSizeInMB": "-1",
+    "ttlDurationDefaultInSeconds": "0",
+    "backlogQuotaDefaultLimitBytes": "-1",
+    "brokerDeduplicationEnabled": "true",
+    "acknowledgmentAtBatchIndexLevelEnabled": "true",
+    "transactionCoordinatorEnabled": "true",
+    "systemTopicEnabled": "true",
+    "topicLevelPoliciesEnabled": "true",
+    "managedLedgerDefaultEnsembleSize": "1",
+    "managedLedgerDefaultWriteQuorum": "1",
+    "managedLedgerDefaultAckQuorum": "1",
+    # What is acknowledged is in the journal, and outlives a kill; the disk is not waited for.
+    "journalWriteData": "true",
+    "journalSyncData": "false",
+    "loadBalancerEnabled": "false",
+}
+
+
+class PulsarBroker(LocalBroker):
+    """A Pulsar broker in a folder; its process outlives the one that started it.
+
+    `settings` are more lines of its `standalone.conf`.
+
+    >>> with PulsarBroker(Path("/tmp/pulsar")) as broker:  # doctest: +SKIP
+    ...     print(broker.servers, broker.web)
+    pulsar://127.0.0.1:27411 http://127.0.0.1:28841
+    """
+
+    kind = "pulsar"
+    release = RELEASE
+    lock = LOCK
+
+    @property
+    def web(self) -> str:
+        """The address of its REST interface."""
+        return str(self._record().web)
+
+    def _ports(self, port: int) -> dict[str, int]:
+        return {"web": int(web_address(f"pulsar://{HOST}:{port}").rpartition(":")[2])}
+
+    def _others(self) -> dict[str, int | None]:
+        # What the bookie stores belongs to its address, and so to the port it had first.
+        stored = self._stored()
+        return {"bookie": int(stored["bookie"]) if stored else None}
+
+    def _prepare(
+        self, jars: list[Path], ports: Mapping[str, int], settings: Mapping[str, str]
+    ) -> tuple[str, list[str]]:
+        stored = self._stored()
+        if stored is None:
+            name = f"standalone-{uuid.uuid4().hex[:12]}"
+            stored = {"version": 1, "cluster": name, "bookie": ports["bookie"]}
+            write_json(self._files, _STORAGE, stored)
+        own = {
+            "clusterName": stored["cluster"],
+            "brokerServicePort": str(ports[""]),
+            "webServicePort": str(ports["web"]),
+        }
+        lines = [f"{name}={value}\n" for name, value in {**_SETTINGS, **own, **settings}.items()]
+        head = "# Written at every start by headgate broker start.\n"
+        self._files.write_text("standalone.conf", head + "".join(lines))
+        os.chmod(self.folder / "standalone.conf", 0o600)  # settings may hold a key
+        log_settings = (RESOURCES / "pulsar-log4j2.properties").read_text(encoding="utf-8")
+        self._files.write_text("log4j2.properties", log_settings)
+        return stored["cluster"], [
+            *_JVM, "-cp", os.pathsep.join(str(jar) for jar in jars),
+            "org.apache.pulsar.PulsarStandaloneStarter", "--config", "standalone.conf",
+            "--metadata-dir", "data/metadata", "--bookkeeper-dir", "data/bookkeeper",
+            "--bookkeeper-port", str(ports["bookie"]), "--num-bookies", "1",
+            "--no-functions-worker", "--no-stream-storage", "--advertised-address", HOST,
+        ]  # fmt: skip
+
+    def _stored(self) -> dict[str, Any] | None:
+        """What the storage says about itself; it may outlive `broker.json`."""
+        found = read_json(self._files, _STORAGE)
+        if found is None and (self.folder / "data").exists():
+            raise HeadgateError(
+                f"{self.folder / 'data'} is in the way and is not the storage of a Pulsar broker",
+                remedy="choose another folder with --dir, or move that one away",
+            )
+        if found is not None:
+            check_version(found, _STORAGE)
+        return found
+
+    def _serves(self, record: BrokerRecord) -> bool:
+        # The namespace is the last thing that a first start makes.
+        return record.cluster_id in _ask(record, "clusters") and "public/default" in _ask(
+            record, "namespaces/public"
+        )
+
+
+def _ask(record: BrokerRecord, path: str) -> list[Any]:
+    """A list from the REST interface; an empty one if nobody answers with one."""
+    request = urllib.request.Request(f"{record.web}/admin/v2/{path}")
+    # Where tokens are asked for, the broker has one of its own to talk to itself.
+    token = record.settings.get("brokerClientAuthenticationParameters", "").removeprefix("token:")
+    if token:
+        request.add_header("Authorization", f"Bearer {token}")
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=_ANSWER_SECONDS) as answer:
+            found = json.load(answer)
+    except (OSError, ValueError, urllib.error.HTTPError):
+        return []
+    return found if isinstance(found, list) else []
