@@ -22,7 +22,8 @@ class Reason(Enum):
     OFFSET_GONE = (
         "records that the job has not read yet are gone from the topic",
         False,
-        "bring the records back, or go on without them: on_data_loss='continue' (Kafka, Pulsar), --fresh",
+        "bring the records back, or go on without them: on_data_loss='continue' (Kafka, Pulsar), "
+        "--fresh",
     )
     TOPIC_DAMAGED = ("a topic's files are not as they should be", False, "restore them")
     USER_CODE = ("the job's own Python code raised", False, "correct the code, then start again")

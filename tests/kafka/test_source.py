@@ -13,11 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import headgate as hg
-from headgate.connectors.log_files import TopicFiles
 from headgate.errors import GraphError, HeadgateError, JobFailedError, NotFoundError
-from headgate.runtime.run import RunOutcome, run
-from headgate.snapshots.home import Home
 from tests.kafka.client import Kafka, Send
+from tests.reading import Reading
 
 Make = Callable[[hg.Job], None]
 
@@ -25,41 +23,6 @@ Make = Callable[[hg.Job], None]
 @pytest.fixture
 def kafka(kafka_servers: str) -> Kafka:
     return Kafka(kafka_servers)
-
-
-class Reading:
-    """A job with one Kafka source and an embedded topic to look into."""
-
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self.spark = spark
-        self.folder = folder
-
-    def go(self, source: hg.Source, *, fresh: bool = False, malformed: Any = "fail") -> RunOutcome:
-        """Read what is there, and stop."""
-
-        @hg.job("reading")
-        def reading(job: hg.Job) -> None:
-            rows = job.source("in", source, malformed=malformed)
-            rows.sink("out", hg.LogSink(str(self.folder / "out")))
-            if malformed == "side":
-                rows.malformed.sink("bad", hg.LogSink(str(self.folder / "bad")))
-
-        return self.run(reading, fresh=fresh)
-
-    def run(self, job: hg.JobDef, **options: Any) -> RunOutcome:
-        outcome = run(
-            job, home=str(self.folder / "home"), bounded=True, spark=self.spark, **options
-        )
-        if outcome.error is not None:
-            raise outcome.error
-        return outcome
-
-    def rows(self, sink: str = "out") -> list[dict[str, Any]]:
-        topic = TopicFiles(self.folder / sink)
-        return [json.loads(r.value or "") for r in topic.read()] if topic.exists() else []
-
-    def ids(self) -> list[int]:
-        return sorted(row["id"] for row in self.rows())
 
 
 @pytest.fixture
@@ -80,10 +43,7 @@ def test_should_read_what_is_there_and_go_on_from_there(kafka: Kafka, reading: R
     kafka.send(topic, numbered(range(700, 900, 7)))
     reading.go(source)
     assert reading.ids() == list(range(0, 900, 7))
-    current = Home(str(reading.folder / "home")).job("reading").current()
-    assert current is not None
-    record = current.latest_checkpoint()
-    assert record is not None
+    record = reading.checkpoints()[-1]
     assert record.sources["in"].end == {str(p): n for p, n in kafka.ends(topic).items()}
 
 
@@ -199,9 +159,7 @@ def test_should_take_a_limited_number_of_records_a_batch(kafka: Kafka, reading: 
     kafka.send(topic, numbered(range(0, 1000, 10)))
     reading.go(hg.topic(f"kafka://{kafka.servers}/{topic}", schema="id BIGINT", max_records="30"))
     assert reading.ids() == list(range(0, 1000, 10))
-    current = Home(str(reading.folder / "home")).job("reading").current()
-    assert current is not None
-    taken = [r.rows["in"]["records_out"] for r in current.checkpoints()]
+    taken = [r.rows["in"]["records_out"] for r in reading.checkpoints()]
     assert sum(taken) == 100 and max(taken) <= 32 and len(taken) >= 4
 
 

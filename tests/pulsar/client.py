@@ -115,6 +115,13 @@ class Pulsar:
             reader.close()
         return found
 
+    def compact(self, name: str) -> None:
+        """Compact every partition, and wait until it is done."""
+        for topic in self.partitions(name):
+            path = f"{topic.rpartition('/')[2]}/compaction"
+            self.ask(path, "PUT")
+            until(lambda path=path: self.ask(path)["status"] == "SUCCESS")  # type: ignore[misc]
+
     def backlog(self, name: str, subscription: str) -> int:
         """Entries that the subscription has not acknowledged."""
         total = 0

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _FORM = re.compile(r"(-?\d+):(-?\d+)(?::(-?\d+))?")
 _ENTRY_BITS, _BATCH_BITS = 20, 14
+_END_OF_ENTRY = 2**31 - 1
 
 
 class Place(NamedTuple):
@@ -56,12 +57,12 @@ class Place(NamedTuple):
     def before(self) -> Place:
         """The place behind which reading has to begin for this message to be the first.
 
-        >>> str(Place(12, 3, 4).before()), str(Place(12, 3).before())
-        ('12:3:3', '12:2:-1')
+        >>> Place(12, 3, 4).before(), Place(12, 2, 99) < Place(12, 3).before() < Place(12, 3)
+        (Place(ledger=12, entry=3, batch=3), True)
         """
         if self.batch > 0:
             return Place(self.ledger, self.entry, self.batch - 1)
-        return Place(self.ledger, self.entry - 1, -1)
+        return Place(self.ledger, self.entry - 1, _END_OF_ENTRY)
 
     def id(self, partition: int) -> pulsar.MessageId:
         """The same for Pulsar's client."""
@@ -69,7 +70,8 @@ class Place(NamedTuple):
 
         if self == START:
             return pulsar.MessageId.earliest
-        return pulsar.MessageId(partition, self.ledger, self.entry, self.batch)
+        batch = -1 if self.batch == _END_OF_ENTRY else self.batch
+        return pulsar.MessageId(partition, self.ledger, self.entry, batch)
 
 
 START = Place(-1, -1, -1)

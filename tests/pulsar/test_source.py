@@ -1,0 +1,261 @@
+"""Jobs that read Pulsar: where they start, what a message becomes, and what stops them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import headgate as hg
+from headgate.errors import GraphError, HeadgateError, JobFailedError, NotFoundError
+from tests.pulsar.client import Pulsar, Send
+from tests.reading import Reading
+
+
+@pytest.fixture
+def pulsar(pulsar_url: str) -> Iterator[Pulsar]:
+    client = Pulsar(pulsar_url)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def reading(spark: SparkSession, tmp_path: Path) -> Reading:
+    return Reading(spark, tmp_path)
+
+
+def numbered(numbers: range, *, keyed: bool = True, **more: Any) -> list[Send]:
+    return [Send(json.dumps({"id": n}), str(n) if keyed else None, **more) for n in numbers]
+
+
+def send_mixed(pulsar: Pulsar, topic: str, numbers: range) -> None:
+    """The numbers in turns from a producer that batches and from one that does not."""
+    third = max(3, len(numbers) // 3)
+    for at in range(0, len(numbers), third):
+        part = numbers[at : at + third]
+        half = len(part) // 2
+        pulsar.send(topic, numbered(part[:half]), batch=7)
+        pulsar.send(topic, numbered(part[half:]))
+
+
+def test_should_read_what_is_there_and_go_on_from_there(pulsar: Pulsar, reading: Reading) -> None:
+    topic = pulsar.topic(3)
+    source = hg.topic(pulsar.address(topic), schema="id BIGINT")
+    send_mixed(pulsar, topic, range(0, 700, 7))
+    reading.go(source)
+    assert reading.ids() == list(range(0, 700, 7))
+    send_mixed(pulsar, topic, range(700, 900, 7))
+    reading.go(source)
+    assert reading.ids() == list(range(0, 900, 7))
+    last = {str(m.partition): m.id for m in pulsar.read(topic)}
+    assert reading.checkpoints()[-1].sources["in"].end == last
+    assert pulsar.subscriptions(topic) == []
+
+
+@pytest.mark.parametrize("partitions", [0, 1])
+def test_should_read_in_small_batches_without_a_gap_at_their_borders(
+    pulsar: Pulsar, reading: Reading, partitions: int
+) -> None:
+    topic = pulsar.topic(partitions)
+    send_mixed(pulsar, topic, range(0, 1800, 3))
+    source = hg.topic(
+        pulsar.address(topic), schema="id BIGINT", max_records="60", metadata="message_id"
+    )
+    reading.go(source)
+    assert reading.ids() == list(range(0, 1800, 3))
+    assert sorted(row["message_id"] for row in reading.rows()) == sorted(
+        m.id for m in pulsar.read(topic)
+    )
+    taken = [r.rows["in"]["records_out"] for r in reading.checkpoints()]
+    assert sum(taken) == 600 and len(taken) >= 4
+
+
+def test_should_start_where_it_is_told(pulsar: Pulsar, reading: Reading) -> None:
+    topic = pulsar.topic(1)
+    pulsar.send(topic, numbered(range(10)), batch=5)
+    time.sleep(0.05)
+    middle = datetime.fromtimestamp(time.time(), UTC)
+    time.sleep(0.05)
+    pulsar.send(topic, numbered(range(10, 20)), batch=4)
+    ids = {json.loads(m.value)["id"]: m.id for m in pulsar.read(topic)}
+
+    def source(start: Any) -> hg.PulsarSource:
+        return hg.PulsarSource(pulsar.url, topic, "id BIGINT", start=start)
+
+    reading.go(source(middle))
+    assert reading.ids() == list(range(10, 20))
+    reading.go(source({0: ids[12]}), fresh=True)  # in the middle of a batch
+    assert reading.ids() == sorted([*range(10, 20), *range(12, 20)])
+    reading.go(source({0: ids[14]}), fresh=True)  # at the beginning of one
+    assert reading.ids() == sorted([*range(10, 20), *range(12, 20), *range(14, 20)])
+    reading.go(source("latest"), fresh=True)
+    assert len(reading.ids()) == 10 + 8 + 6
+    pulsar.send(topic, numbered(range(20, 22)))
+    reading.go(source("latest"))  # goes on: "latest" is where it was when the run began
+    assert len(reading.ids()) == 10 + 8 + 6 + 2
+
+
+def test_should_make_columns_of_key_times_id_and_properties(
+    pulsar: Pulsar, reading: Reading
+) -> None:
+    topic = pulsar.topic(2)
+    happened = 1_700_000_000_123
+    pulsar.send(topic, [Send('{"id": 5}', "k5", happened, {"trace": "a1", "b": ""})])
+    pulsar.send(topic, [Send('{"id": 6}')])
+    reading.go(
+        hg.PulsarSource(
+            pulsar.url, topic, "id BIGINT",
+            metadata="key AS who, topic, partition, publish_time, event_time, message_id,"
+            "properties",
+        )
+    )  # fmt: skip
+    rows = {row["id"]: row for row in reading.rows()}
+    truth = {json.loads(m.value)["id"]: m for m in pulsar.read(topic)}
+
+    def published(id: int) -> str:
+        when = datetime.fromtimestamp(truth[id].publish_ms / 1000, UTC)
+        return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def name(id: int) -> str:
+        return f"persistent://public/default/{topic}-partition-{truth[id].partition}"
+
+    assert rows[5] == {
+        "id": 5, "who": "k5", "topic": name(5), "partition": truth[5].partition,
+        "publish_time": published(5), "event_time": "2023-11-14T22:13:20.123Z",
+        "message_id": truth[5].id, "properties": {"trace": "a1", "b": ""},
+    }  # fmt: skip
+    assert rows[6] == {
+        "id": 6, "topic": name(6), "partition": truth[6].partition,
+        "publish_time": published(6), "message_id": truth[6].id, "properties": {},
+    }  # fmt: skip
+
+
+def test_should_read_raw_values_as_they_are(pulsar: Pulsar, reading: Reading) -> None:
+    topic = pulsar.topic(1)
+    pulsar.send(topic, [Send("plain text, no JSON", "k"), Send(b"", "deleted"), Send("no key")])
+    reading.go(hg.topic(pulsar.address(topic), schema="line STRING", format="raw", metadata="key"))
+    assert reading.rows() == [
+        {"line": "plain text, no JSON", "key": "k"}, {"key": "deleted"}, {"line": "no key"}
+    ]  # fmt: skip
+
+
+def test_should_name_the_message_that_does_not_parse(pulsar: Pulsar, reading: Reading) -> None:
+    topic = pulsar.topic(1)
+    pulsar.send(topic, [*numbered(range(2)), Send("{oops", "1")], batch=3)
+    (bad,) = [m.id for m in pulsar.read(topic) if m.value == "{oops"]
+    with pytest.raises(JobFailedError, match=f"{pulsar.address(topic)} partition 0 message {bad}"):
+        reading.go(hg.PulsarSource(pulsar.url, topic, "id BIGINT"))
+    reading.go(hg.PulsarSource(pulsar.url, topic, "id BIGINT"), malformed="side")
+    assert reading.ids() == [0, 1]
+    assert [row["value"] for row in reading.rows("bad")] == ["{oops"]
+
+
+def test_should_read_partitions_that_came_later(pulsar: Pulsar, reading: Reading) -> None:
+    topic = pulsar.topic(1)
+    source = hg.PulsarSource(pulsar.url, topic, "id BIGINT", start="latest")
+    pulsar.send(topic, numbered(range(3)))
+    reading.go(source)
+    assert reading.ids() == []
+    pulsar.grow(topic, 3)
+    pulsar.send(topic, numbered(range(10, 40)), batch=4)
+    assert len({m.partition for m in pulsar.read(topic)}) == 3
+    reading.go(source)
+    assert reading.ids() == list(range(10, 40))
+
+
+def changes(versions: range, keys: tuple[int, ...]) -> list[Send]:
+    return [Send(json.dumps({"id": k, "v": v}), str(k)) for v in versions for k in keys]
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_should_keep_the_latest_row_of_a_table(
+    pulsar: Pulsar, reading: Reading, compacted: bool
+) -> None:
+    users, orders = pulsar.topic(2), pulsar.topic(2)
+
+    @hg.job("lookups")
+    def lookups(job: hg.Job) -> None:
+        changelog = hg.PulsarSource(pulsar.url, users, "id BIGINT, v INT", compacted=compacted)
+        table = job.table("users", changelog, key="id")
+        stream = job.source("orders", hg.topic(pulsar.address(orders), schema="id BIGINT"))
+        found = stream.lookup("who", table, on="id", missing="side")
+        found.sink("out", hg.LogSink(str(reading.folder / "out")))
+        found.missing.sink("missing", hg.LogSink(str(reading.folder / "missing")))
+
+    pulsar.send(users, [*changes(range(20), (3, 30, 300)), Send(b"", "30")], batch=6)
+    if compacted:
+        pulsar.compact(users)
+        pulsar.send(users, changes(range(20, 21), (300,)))
+    pulsar.send(orders, numbered(range(0, 303, 3)))
+    reading.run(lookups)
+    newest = 20 if compacted else 19
+    assert sorted((r["id"], r["users"]["v"]) for r in reading.rows()) == [(3, 19), (300, newest)]
+    assert len(reading.rows("missing")) == 101 - 2
+    read = reading.checkpoints("lookups")[-1].totals["users"]["records_out"]
+    assert read == (3 if compacted else 61)  # a deleted key leaves nothing
+
+
+def test_should_stop_when_the_topic_was_made_anew(pulsar: Pulsar, reading: Reading) -> None:
+    topic = pulsar.topic(1)
+    pulsar.send(topic, numbered(range(10)))
+    reading.go(hg.topic(pulsar.address(topic), schema="id BIGINT"))
+    pulsar.delete(topic)
+    pulsar.create(topic, 1)
+    pulsar.send(topic, numbered(range(10, 12)))
+    with pytest.raises(HeadgateError, match="gone from the topic") as stopped:
+        reading.go(hg.topic(pulsar.address(topic), schema="id BIGINT"))
+    assert "on_data_loss" in str(stopped.value)
+    reading.go(hg.topic(pulsar.address(topic), schema="id BIGINT", on_data_loss="continue"))
+    assert reading.ids() == list(range(12))
+
+
+def test_should_say_which_topic_is_not_there(pulsar: Pulsar, reading: Reading) -> None:
+    with pytest.raises(NotFoundError, match=r"there is no topic pulsar://.*/nowhere") as missing:
+        reading.go(hg.PulsarSource(pulsar.url, "nowhere", "id BIGINT"))
+    assert "headgate topic create" in str(missing.value)
+    assert missing.value.step == "in"
+
+
+def test_should_say_that_no_broker_answers(reading: Reading) -> None:
+    with pytest.raises(JobFailedError, match="broker does not answer"):
+        reading.go(hg.PulsarSource("pulsar://127.0.0.1:9", "orders", "id BIGINT"))
+
+
+def source(*arguments: Any, **named: Any) -> Callable[[], hg.Source]:
+    return lambda: hg.PulsarSource("pulsar://h:1", *arguments, **named)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (lambda: hg.PulsarSource("localhost", "t", "id INT"), "not the address of a Pulsar"),
+        (source("a/b", "id INT"), "not a Pulsar topic's name"),
+        (source("non-persistent://public/default/t", "id INT"), "not a Pulsar topic's name"),
+        (source("t", "id INT", format="avro"), "'format' is not known"),
+        (source("t", "id INT, b INT", format="raw"), "one column"),
+        (source("t", "id INT", metadata="offset"), "not a part of a record"),
+        (source("t", "id INT", metadata="key AS id"), "second column 'id'"),
+        (source("t", "id INT", start={0: "x"}), "not the id of a Pulsar message"),
+        (source("t", "id INT", start={0: 17}), "not a message for each partition"),
+        (source("t", "id INT", start="yesterday"), "start position is not known"),
+        (source("t", "id INT", subscription=" "), "subscription has no name"),
+        (source("t", "id INT", options={"max_rows": "3"}), "no option 'max_rows'"),
+        (source("t", "id INT", options={"max_records": "0"}), "number of records"),
+        (source("t", "id INT", options={"token": "a", "token_file": "b"}), "both a token"),
+        (source("t", "id INT", options={"tls_cert": "a"}), "needs its key"),
+        (source("t", "id INT", options={"tls_trust_certs": "/no/such"}), "no file /no/such"),
+        (lambda: hg.topic("pulsar://h:1", schema="id INT"), "names no topic"),
+        (source("t", "id INT", compacted=True), "read as a stream"),
+    ],
+)
+def test_should_say_what_is_wrong_with_a_source(
+    reading: Reading, source: Callable[[], hg.Source], said: str
+) -> None:
+    with pytest.raises(GraphError, match=said):
+        reading.go(source())
