@@ -10,7 +10,7 @@ from headgate.cli.app import load_app
 from headgate.cli.common import Ui, command
 from headgate.cli.options import SetOption, parse_params
 from headgate.errors import ExitCode
-from headgate.snapshots.snapshot import Snapshot, find_snapshot
+from headgate.snapshots.snapshot import Snapshot, find_snapshot, is_newest
 from headgate.snapshots.upgrade import UpgradePlan, plan_upgrade
 
 if TYPE_CHECKING:
@@ -69,4 +69,5 @@ def _plan(
             compiled.graph.to_json(),
             parallelism=partitions,
             earliest=compiled.earliest,
+            newest=is_newest(ui.home.job(snapshot.job), snapshot),
         )

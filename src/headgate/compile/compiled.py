@@ -32,10 +32,15 @@ class CompiledJob:
     sinks: Sinks
     sources: Mapping[str, RawSource]
 
-    def earliest(self, source: str) -> Mapping[str, int | str] | None:
-        """The first offset that a source still has, by partition, if it can tell."""
+    def earliest(self, source: str, newest: bool) -> Mapping[str, int | str] | None:
+        """The first offset that a source still has, by partition, if it can tell.
+
+        Nothing for a source whose broker keeps all that the newest checkpoint has not.
+        """
         found = self.sources.get(source)
-        return found.earliest(self.frame.sparkSession) if isinstance(found, Source) else None
+        if not isinstance(found, Source) or (newest and found.keeps_unread):
+            return None
+        return found.earliest(self.frame.sparkSession)
 
     def start(
         self, *, job: str, run: str, uid: str, journal: str, checkpoint: str, bounded: bool,

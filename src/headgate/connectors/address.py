@@ -63,6 +63,10 @@ class Topic(Source, Sink):
     def records(self, spark: SparkSession, *, table: bool) -> DataFrame:
         return self._source.records(spark, table=table)
 
+    @property
+    def keeps_unread(self) -> bool:
+        return self._source.keeps_unread
+
     def earliest(self, spark: SparkSession) -> Mapping[str, int | str] | None:
         return self._source.earliest(spark)
 

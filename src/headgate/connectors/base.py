@@ -60,6 +60,11 @@ class Source:
         """The raw records: key, value, partition, offset, timestamp."""
         raise NotImplementedError
 
+    @property
+    def keeps_unread(self) -> bool:
+        """Whether the broker keeps what the newest checkpoint has not, however long it takes."""
+        return False
+
     def earliest(self, spark: SparkSession) -> Mapping[str, int | str] | None:
         """The first offset that is still there, by partition; nothing if it cannot be told."""
         return None

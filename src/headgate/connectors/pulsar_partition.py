@@ -9,11 +9,30 @@ from statistics import fmean
 
 import pulsar
 
+from headgate.connectors.pulsar_client import PulsarAccess
 from headgate.connectors.pulsar_ids import START, Place
-from headgate.connectors.pulsar_range import PulsarFailure
+from headgate.connectors.pulsar_names import address_of
+from headgate.connectors.pulsar_range import PulsarFailure, failure
 
 _ANSWER_MS = 20_000
 _SAMPLES = 16
+
+
+def first_places(access: PulsarAccess, topic: str) -> dict[str, str]:
+    """The first message that is there, by partition; empty ones are left out."""
+    client = access.connect()
+    found = {}
+    try:
+        for number, name in enumerate(client.get_topic_partitions(topic)):
+            reader = client.create_reader(name, pulsar.MessageId.earliest, receiver_queue_size=1)
+            if reader.has_message_available():
+                found[str(number)] = str(Place.of(reader.read_next(_ANSWER_MS).message_id()))
+            reader.close()
+    except pulsar.PulsarException as error:
+        raise failure(error, address_of(access.url, topic)) from error
+    finally:
+        client.shutdown()
+    return found
 
 
 class PulsarPartition:

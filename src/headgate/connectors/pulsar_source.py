@@ -119,6 +119,18 @@ class PulsarSource(Source):
 
         return find_pulsar_topics(spark, self._access()[0], self.topic)
 
+    @property
+    def keeps_unread(self) -> bool:
+        return self.subscription is not None
+
+    def earliest(self, spark: SparkSession) -> Mapping[str, str] | None:
+        from headgate.connectors.pulsar_partition import first_places
+
+        access, own = self._access()
+        if self.compacted or own.get("on_data_loss") == "continue":
+            return None
+        return first_places(access, str(PulsarTopicName.parse(self.topic)))
+
     def records(self, spark: SparkSession, *, table: bool) -> DataFrame:
         # the module needs Pulsar's client, which only those need who use Pulsar
         from headgate.connectors.pulsar_stream import ALWAYS, FORMAT, PulsarDataSource

@@ -12,7 +12,13 @@ from headgate.snapshots.closure import DamagedError
 from headgate.snapshots.home import JobHome, RunHome
 from headgate.snapshots.model import Parent
 from headgate.snapshots.restore import Rewrite, restore
-from headgate.snapshots.snapshot import Snapshot, find_snapshot, snapshot_of, usable_snapshots
+from headgate.snapshots.snapshot import (
+    Snapshot,
+    find_snapshot,
+    is_newest,
+    snapshot_of,
+    usable_snapshots,
+)
 from headgate.snapshots.spark_log import latest_committed, pending_batch
 from headgate.snapshots.upgrade import Earliest, UpgradePlan, plan_upgrade
 
@@ -75,7 +81,7 @@ class Means:
     rewrite: Rewrite
     verify: Callable[[Snapshot], DamagedError | None] = lambda snapshot: None
     """Reads every file of a snapshot that has no manifest."""
-    earliest: Earliest = lambda source: None
+    earliest: Earliest = lambda source, newest: None
 
 
 def choose_parallelism(
@@ -147,7 +153,13 @@ def _from(
             _refuse_pending(current, means)
     _check(job, snapshot, means.verify)
     graph = start.graph.to_json()
-    plan = plan_upgrade(snapshot, graph, parallelism=start.parallelism, earliest=means.earliest)
+    plan = plan_upgrade(
+        snapshot,
+        graph,
+        parallelism=start.parallelism,
+        earliest=means.earliest,
+        newest=is_newest(job, snapshot),
+    )
     if refusal := plan.refusal(allow_dropped_state=wish.allow_dropped_state):
         raise refusal
     steps = [str(step["id"]) for step in graph["steps"]]

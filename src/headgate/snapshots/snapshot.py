@@ -13,7 +13,7 @@ from headgate.snapshots.files import Files, open_files, read_json
 from headgate.snapshots.home import Home, JobHome, RunHome
 from headgate.snapshots.manifest import Manifest, problems, read_manifest
 from headgate.snapshots.model import CheckpointRecord, Parent, RunRecord, check_version
-from headgate.snapshots.spark_log import committed_batches, planned_batches
+from headgate.snapshots.spark_log import committed_batches, latest_committed, planned_batches
 
 _CHECKPOINT = re.compile(r"(?:(r\d+)/)?ck:(\d+)")
 
@@ -67,6 +67,14 @@ class Snapshot:
             self.closure()
         except DamagedError as error:
             yield error
+
+
+def is_newest(job: JobHome, snapshot: Snapshot) -> bool:
+    """Whether the job has committed nothing since."""
+    current = job.current()
+    if current is None or (snapshot.job, snapshot.run.run) != (job.name, current.id):
+        return False
+    return snapshot.batch == latest_committed(current)
 
 
 def restorable(run: RunHome) -> list[int]:

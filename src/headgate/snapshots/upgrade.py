@@ -11,8 +11,11 @@ from headgate.snapshots.layouts import Layout, compare
 from headgate.snapshots.model import Offset, Offsets, offset_order, offset_text
 from headgate.snapshots.snapshot import Snapshot
 
-Earliest = Callable[[str], Offsets | None]
-"""The first offset that a source still has, by partition; nothing if it cannot tell."""
+Earliest = Callable[[str, bool], Offsets | None]
+"""The first offset that a source still has, by partition; nothing if it cannot tell, or if the
+snapshot is the newest (the second argument) and the broker keeps all that is not in that one."""
+
+_First = Callable[[str], Offsets | None]
 
 
 @dataclass(frozen=True)
@@ -106,9 +109,13 @@ def plan_upgrade(
     graph: Mapping[str, Any],
     *,
     parallelism: int,
-    earliest: Earliest = lambda source: None,
+    earliest: Earliest = lambda source, newest: None,
+    newest: bool = False,
 ) -> UpgradePlan:
-    """Compare a snapshot with the graph that would go on from it, step by step and by name."""
+    """Compare a snapshot with the graph that would go on from it, step by step and by name.
+
+    `newest` says that the job has committed nothing since.
+    """
     old, new = _stateful(snapshot.graph), _stateful(graph)
     rows = _rows(snapshot)
     rescaled = parallelism != snapshot.run.parallelism
@@ -133,7 +140,7 @@ def plan_upgrade(
     if rescaled:
         text = f"{snapshot.run.parallelism} partitions of state become {parallelism}"
         steps.append(Change("~", "parallelism", text))
-    sources = tuple(_sources(snapshot, graph, earliest))
+    sources = tuple(_sources(snapshot, graph, lambda name: earliest(name, newest)))
     return UpgradePlan(snapshot.name, tuple(steps), sources, frozenset(rewrites), tuple(losing))
 
 
@@ -190,7 +197,7 @@ def _stateful(graph: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {str(step["id"]): step for step in graph["steps"] if step["stateful"]}
 
 
-def _sources(snapshot: Snapshot, graph: Mapping[str, Any], earliest: Earliest) -> Iterator[Change]:
+def _sources(snapshot: Snapshot, graph: Mapping[str, Any], earliest: _First) -> Iterator[Change]:
     before, after = _addresses(snapshot.graph), _addresses(graph)
     for name, address in after.items():
         if name not in before:
@@ -207,7 +214,7 @@ def _sources(snapshot: Snapshot, graph: Mapping[str, Any], earliest: Earliest) -
             yield Change("-", name, "source is not read any more")
 
 
-def _position(snapshot: Snapshot, name: str, earliest: Earliest) -> Change:
+def _position(snapshot: Snapshot, name: str, earliest: _First) -> Change:
     offsets = snapshot.record.sources.get(name) if snapshot.record else None
     if offsets is None:
         return Change("=", name, "goes on where the snapshot was")
