@@ -22,7 +22,7 @@ class Reading:
         self.spark = spark
         self.folder = folder
 
-    def go(self, source: hg.Source, *, fresh: bool = False, malformed: Any = "fail") -> RunOutcome:
+    def go(self, source: hg.Source, *, malformed: Any = "fail", **options: Any) -> RunOutcome:
         """Read what is there, and stop."""
 
         @hg.job("reading")
@@ -32,7 +32,7 @@ class Reading:
             if malformed == "side":
                 rows.malformed.sink("bad", hg.LogSink(str(self.folder / "bad")))
 
-        return self.run(reading, fresh=fresh)
+        return self.run(reading, **options)
 
     def run(self, job: hg.JobDef, **options: Any) -> RunOutcome:
         outcome = run(

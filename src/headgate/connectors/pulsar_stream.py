@@ -132,7 +132,13 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         }
         if not start:
             return {**told, _FIRST: {str(n): str(place) for n, place in sorted(places.items())}}
-        return told if any(start.get(n) != end for n, end in told.items()) else start
+        if any(start.get(n) != end for n, end in told.items()):
+            return told
+        if self._until is not None:
+            # all is read, and this process is about to be killed: it must owe the broker nothing
+            for partition in partitions.values():
+                partition.close()
+        return start
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[RangeToRead]:
         after = _places(start or end[_FIRST])

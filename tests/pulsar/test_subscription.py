@@ -1,0 +1,131 @@
+"""A source's subscription: acknowledged behind every checkpoint, and never ahead of one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import headgate as hg
+from headgate.errors import RefusedError
+from headgate.snapshots.home import Home
+from headgate.snapshots.spark_log import latest_committed, pending_batch, read_entry
+from tests.pulsar.client import Pulsar, Send, until
+from tests.reading import Reading
+
+APP = """
+import headgate as hg
+
+
+@hg.job("reading", checkpoints=hg.Checkpoints(every="500 milliseconds"))
+def reading(job: hg.Job) -> None:
+    source = hg.topic(job.param("topic"), schema="id BIGINT", subscription="shop", max_records="80")
+    job.source("in", source).sink("out", hg.LogSink(job.param("out")))
+"""
+
+
+@pytest.fixture
+def pulsar(pulsar_url: str) -> Iterator[Pulsar]:
+    client = Pulsar(pulsar_url)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def reading(spark: SparkSession, tmp_path: Path) -> Reading:
+    return Reading(spark, tmp_path)
+
+
+def numbered(numbers: range) -> list[Send]:
+    return [Send(json.dumps({"id": n}), str(n)) for n in numbers]
+
+
+def start(folder: Path, address: str, *flags: str, **env: str) -> subprocess.Popen[bytes]:
+    app = folder / "app.py"
+    app.write_text(APP)
+    with open(folder / "driver.log", "ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "headgate.cli.main", "run", str(app), "--home",
+             str(folder / "home"), "--set", f"topic={address}", "--set", f"out={folder / 'out'}",
+             *flags],
+            stdout=log, stderr=log, stdin=subprocess.DEVNULL, env={**os.environ, **env},
+        )  # fmt: skip
+
+
+def entries(offset: dict[str, Any]) -> dict[int, tuple[int, int]]:
+    """The ledger and entry of each partition in an offset."""
+    ids = {int(p): id.split(":") for p, id in offset.items() if p.isdigit()}
+    return {p: (int(ledger), int(entry)) for p, (ledger, entry, _) in ids.items()}
+
+
+def committed(folder: Path) -> dict[int, tuple[int, int]]:
+    """Where the newest batch of the job ended that Spark has committed."""
+    run = Home(str(folder / "home")).job("reading").current()
+    assert run is not None
+    batch = latest_committed(run)
+    entry = read_entry(run, batch) if batch is not None else None
+    return entries(json.loads(entry.lines[0])) if entry else {}
+
+
+@pytest.mark.slow
+def test_should_acknowledge_what_is_committed_and_nothing_else(
+    pulsar: Pulsar, reading: Reading
+) -> None:
+    topic, folder = pulsar.topic(2), reading.folder
+    pulsar.send(topic, numbered(range(0, 1500, 5)), batch=7)
+    pulsar.send(topic, numbered(range(1500, 3000, 5)))
+    # all of batch 2 is out and read, but its checkpoint is not committed
+    driver = start(folder, pulsar.address(topic), HEADGATE_HALT="before_commit:2")
+    assert driver.wait(180) != 0
+    run = Home(str(folder / "home")).job("reading").current()
+    assert run is not None and pending_batch(run) == 2
+    acknowledged, safe = pulsar.acknowledged(topic, "shop"), committed(folder)
+    assert all(acknowledged[p] <= safe[p] for p in safe), (acknowledged, safe)
+    assert any(entry >= 0 for _, entry in acknowledged.values()), "batch 0 was acknowledged"
+    assert pulsar.backlog(topic, "shop") > 0
+
+    driver = start(folder, pulsar.address(topic))
+    until(lambda: pulsar.backlog(topic, "shop") == 0, 180)
+    assert reading.ids() == list(range(0, 3000, 5))
+    assert pulsar.acknowledged(topic, "shop") == committed(folder)
+    pulsar.send(topic, numbered(range(3000, 3020, 5)), batch=3)
+    until(lambda: len(reading.ids()) == 604 and pulsar.backlog(topic, "shop") == 0, 60)
+    driver.terminate()
+    assert driver.wait(60) == 0, (folder / "driver.log").read_text()[-3000:]
+
+
+def test_should_go_on_when_the_broker_deleted_what_was_acknowledged(
+    pulsar: Pulsar, reading: Reading
+) -> None:
+    topic = pulsar.topic(1)
+    pulsar.ask(f"{topic}/retention", "POST", {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0})
+    # with it on, the broker's own cursor would keep messages, too
+    pulsar.ask(f"{topic}/deduplicationEnabled", "POST", False)
+    (partition,) = pulsar.partitions(topic)
+    path = partition.rpartition("/")[2]
+    source = hg.PulsarSource(pulsar.url, topic, "id BIGINT", subscription="shop")
+    for part in (range(30), range(30, 60)):
+        pulsar.send(topic, numbered(part), batch=4)
+        reading.go(source)
+    until(lambda: pulsar.backlog(topic, "shop") == 0)
+
+    def first_ledger() -> int:
+        pulsar.ask(f"{path}/unload", "PUT")  # closes the ledger, so that it can be deleted
+        pulsar.ask(f"{path}/trim", "POST")
+        return int(pulsar.ask(f"{path}/internalStats")["ledgers"][0]["ledgerId"])
+
+    read_from = int(reading.checkpoints()[0].sources["in"].end["0"].split(":")[0])  # type: ignore[union-attr]
+    until(lambda: first_ledger() > read_from)
+    pulsar.send(topic, numbered(range(60, 70)))
+    reading.go(source)  # nothing is lost: the subscription kept what was not read
+    assert reading.ids() == list(range(70))
+    first = min(record.id for record in reading.checkpoints())
+    with pytest.raises(RefusedError, match="records between are gone"):
+        reading.go(source, restore=f"ck:{first}")
