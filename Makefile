@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup kernel demo demo-kafka test lint format soak soak-kafka bench bench-lookup \
-	bench-savepoint bench-kafka lock clean
+	bench-savepoint bench-kafka soak-pulsar bench-pulsar lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -96,10 +96,16 @@ soak: setup ## the store job killed with -9 fifty times, then compared with a tr
 soak-kafka: setup ## the store job Kafka to Kafka: driver, executors and broker killed (about 25 minutes)
 	@$(BIN)/python -m tests.reliability.soak_kafka
 
-bench: bench-lookup bench-savepoint bench-kafka ## all benchmarks
+soak-pulsar: setup ## the store job Pulsar to Pulsar: driver and broker killed (about 15 minutes)
+	@$(BIN)/python -m tests.reliability.soak_pulsar
+
+bench: bench-lookup bench-savepoint bench-kafka bench-pulsar ## all benchmarks
 
 bench-kafka: setup ## the store job Kafka to Kafka: exactly once against at least once, and latency
 	@$(BIN)/python -m bench.kafka
+
+bench-pulsar: setup ## the Pulsar source against a plain consumer, with one and four partitions
+	@$(BIN)/python -m bench.pulsar
 
 bench-savepoint: setup ## savepoints of a running job with 1,000,000 keys
 	@$(BIN)/python -m bench.savepoint

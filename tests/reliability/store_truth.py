@@ -7,12 +7,17 @@ semantics alone: a batch applies its table rows in source order, then looks up i
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from headgate.connectors.log_files import LogRecord
+from headgate.connectors.pulsar_ids import to_number
 from headgate.snapshots.home import Home, RunHome
+from headgate.snapshots.model import Offset
 from tests.reliability.topics import OUTPUTS, Topics, topics_of
 
 _ORDER = (
@@ -47,9 +52,11 @@ def expected(home: Path, data: Path | Topics) -> Truth:
             taken = {}
             for name, offsets in record.sources.items():
                 taken[name] = [
-                    topics[name][int(p)][n]
+                    record_
                     for p in sorted(offsets.end, key=int)
-                    for n in range(offsets.start.get(p, 0), offsets.end[p])
+                    for record_ in _between(
+                        topics[name].get(int(p), []), offsets.start.get(p), offsets.end[p]
+                    )
                 ]
             for name in ("users", "items"):
                 for record_ in taken.get(name, []):
@@ -73,11 +80,26 @@ def written(data: Path | Topics) -> dict[str, Counter[str]]:
     }
 
 
-def _records(topics: Topics, name: str) -> dict[int, list[Any]]:
-    found: dict[int, list[Any]] = {}
+def _records(topics: Topics, name: str) -> dict[int, list[LogRecord]]:
+    found: dict[int, list[LogRecord]] = {}
     for record in topics.read(name):
         found.setdefault(record.partition, []).append(record)
     return found
+
+
+def _between(records: list[LogRecord], start: Offset | None, end: Offset) -> Sequence[LogRecord]:
+    """The records of a partition that a batch took."""
+    if isinstance(end, int):
+        assert start is None or isinstance(start, int)
+        return records[start or 0 : end]
+    # ids of messages, the last that was read before and the last that was read now
+    numbers = [record.offset for record in records]
+    first = 0 if start is None else bisect_right(numbers, _number(str(start)))
+    return records[first : bisect_right(numbers, _number(end))]
+
+
+def _number(id: str) -> int:
+    return to_number(*(int(part) for part in id.split(":")))
 
 
 def _lookup_order(run: RunHome) -> tuple[str, str]:

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate import kernel
-from headgate.brokers import KafkaBroker
+from headgate.brokers import KafkaBroker, PulsarBroker
 from headgate.snapshots.home import Home
 from tests.kafka.client import Kafka
 from tests.reliability.processes import Driver
@@ -44,7 +44,7 @@ def assert_no_open_transaction(spark: SparkSession, store: KafkaTopics) -> None:
         assert kafka.ends(topic) == kafka.ends(topic, committed=False)
 
 
-def kill(broker: KafkaBroker) -> None:
+def kill(broker: KafkaBroker | PulsarBroker) -> None:
     """kill -9 of the broker's process."""
     record = broker.status().record
     assert record is not None and record.process is not None

@@ -1,13 +1,17 @@
-"""Where the store job's topics are: folders, or a Kafka broker."""
+"""Where the store job's topics are: folders, or a broker."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from headgate.connectors.log_files import LogRecord, Record, TopicFiles
-from tests.kafka.client import Kafka, Send
+from headgate.connectors.pulsar_ids import to_number
+from tests.kafka.client import Kafka
+from tests.kafka.client import Send as KafkaSend
+from tests.pulsar.client import Pulsar, Send
 
 INPUTS = ("orders", "users", "items")
 OUTPUTS = ("enriched", "missing_users", "missing_items", "malformed")
@@ -63,13 +67,53 @@ class KafkaTopics:
             Kafka(self.servers).create(self.prefix + name, partitions)
 
     def append(self, name: str, records: list[Record]) -> None:
-        Kafka(self.servers).send(self.prefix + name, [Send(r.value, r.key) for r in records])
+        Kafka(self.servers).send(self.prefix + name, [KafkaSend(r.value, r.key) for r in records])
 
     def read(self, name: str) -> list[LogRecord]:
         return [
             LogRecord(r.partition, r.offset, r.timestamp_ms, r.key, r.value)
             for r in Kafka(self.servers).read(self.prefix + name)
         ]
+
+
+@dataclass(frozen=True)
+class PulsarTopics:
+    """Topics of a Pulsar broker whose names begin with `prefix`."""
+
+    url: str
+    prefix: str
+
+    def address(self, name: str) -> str:
+        return f"{self.url}/{self.prefix}{name}"
+
+    def create(self, partitions: int) -> None:
+        with self._client() as pulsar:
+            for name in (*INPUTS, *OUTPUTS):
+                pulsar.create(self.prefix + name, partitions)
+
+    def append(self, name: str, records: list[Record]) -> None:
+        """Half of them from a producer that batches, and half from one that does not."""
+        sent = [Send(r.value or "", r.key) for r in records]
+        half = len(sent) // 2
+        with self._client() as pulsar:
+            pulsar.send(self.prefix + name, sent[:half], batch=50)
+            pulsar.send(self.prefix + name, sent[half:])
+
+    def read(self, name: str) -> list[LogRecord]:
+        with self._client() as pulsar:
+            return [
+                LogRecord(
+                    m.partition,
+                    to_number(*(int(part) for part in m.id.split(":"))),
+                    m.publish_ms,
+                    m.key or None,
+                    m.value or None,
+                )
+                for m in pulsar.read(self.prefix + name)
+            ]
+
+    def _client(self) -> AbstractContextManager[Pulsar]:
+        return closing(Pulsar(self.url))
 
 
 def topics_of(place: Path | Topics) -> Topics:
