@@ -56,6 +56,14 @@ class PulsarTopicName:
         usual = (self.tenant, self.namespace) == ("public", "default")
         return self.name if usual else f"{self.tenant}/{self.namespace}/{self.name}"
 
+    def partition(self, number: int) -> PulsarTopicName:
+        """One partition of a partitioned topic, which is a topic of its own.
+
+        >>> PulsarTopicName.parse("orders").partition(3).short
+        'orders-partition-3'
+        """
+        return PulsarTopicName(self.tenant, self.namespace, f"{self.name}-partition-{number}")
+
     @property
     def path(self) -> str:
         """Where it is in Pulsar's REST interface."""
