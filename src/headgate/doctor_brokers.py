@@ -6,6 +6,8 @@ import socket
 from collections.abc import Iterator
 
 from headgate.brokers.kafka_wire import ask_cluster
+from headgate.connectors.pulsar_admin import PulsarAdmin, PulsarAdminError
+from headgate.connectors.pulsar_client import PulsarAccess
 from headgate.doctor_check import Check
 from headgate.errors import HeadgateError
 from headgate.snapshots.home import Home
@@ -16,11 +18,15 @@ _PATIENCE = 5.0
 def broker_checks(home: str) -> Iterator[Check]:
     """One check for each group of servers that a job of the home names."""
     for servers, jobs in sorted(_servers(home).items()):
-        yield _kafka(servers, ", ".join(sorted(jobs)))
+        used = ", ".join(sorted(jobs))
+        if servers.startswith("kafka://"):
+            yield _kafka(servers.removeprefix("kafka://"), used)
+        else:
+            yield _pulsar(servers, used)
 
 
 def _servers(home: str) -> dict[str, set[str]]:
-    """Kafka servers by the jobs whose newest graph has them."""
+    """The servers that jobs' newest graphs have, with the names of those jobs."""
     found: dict[str, set[str]] = {}
     for job in Home(home).jobs():
         try:
@@ -30,8 +36,9 @@ def _servers(home: str) -> dict[str, set[str]]:
             continue  # a damaged job is for `headgate show` to tell
         for step in steps:
             address = str(step.get("detail", {}).get("address", ""))
-            if address.startswith("kafka://"):
-                servers = address.removeprefix("kafka://").partition("/")[0]
+            scheme, _, rest = address.partition("://")
+            if scheme in ("kafka", "pulsar", "pulsar+ssl"):
+                servers = f"{scheme}://{rest.partition('/')[0]}"
                 found.setdefault(servers, set()).add(job.name)
     return found
 
@@ -51,6 +58,28 @@ def _kafka(servers: str, jobs: str) -> Check:
     return Check(
         name, False, f"nobody answers (used by {jobs})",
         "see that the broker runs; headgate broker status kafka, for one of this machine",
+    )  # fmt: skip
+
+
+def _pulsar(url: str, jobs: str) -> Check:
+    admin = PulsarAdmin(PulsarAccess(url), timeout=_PATIENCE)
+    try:
+        if admin.ready():
+            return Check(url, True, f"the service answers (used by {jobs})")
+        closed = "the REST interface does not"
+    except PulsarAdminError:
+        closed = "it asks who we are"
+    for server in url.partition("://")[2].split(","):
+        host, _, port = server.rpartition(":")
+        if _connects(host.strip("[]"), int(port)):
+            return Check(
+                url, True, f"{server} takes connections, but {closed} (used by {jobs})",
+                "headgate check APP --live asks with the job's options, such as token and "
+                "admin_url",
+            )  # fmt: skip
+    return Check(
+        url, False, f"nobody answers (used by {jobs})",
+        "see that the service runs; headgate broker status pulsar, for one of this machine",
     )  # fmt: skip
 
 

@@ -116,7 +116,8 @@ class PulsarBroker(LocalBroker):
         return stored["cluster"], [
             *_JVM, "-cp", os.pathsep.join(str(jar) for jar in jars),
             "org.apache.pulsar.PulsarStandaloneStarter", "--config", "standalone.conf",
-            "--metadata-dir", "data/metadata", "--bookkeeper-dir", "data/bookkeeper",
+            # as a folder it would become absolute, and a URI, which cannot have spaces
+            "--metadata-url", "rocksdb:data/metadata", "--bookkeeper-dir", "data/bookkeeper",
             "--bookkeeper-port", str(ports["bookie"]), "--num-bookies", "1",
             "--no-functions-worker", "--no-stream-storage", "--advertised-address", HOST,
         ]  # fmt: skip

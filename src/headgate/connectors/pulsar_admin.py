@@ -259,7 +259,9 @@ class PulsarAdmin:
             return self._missing(what)
         about = what if isinstance(what, str) else f"{self._access.url}/{what.short}"
         if error.code in (401, 403):
-            lets_in = "did not let us in" if error.code == 401 else f"does not let us use {about}"
+            # A token that is wrong gets no reason; one of somebody without the right does.
+            known = not said.startswith("HTTP")
+            lets_in = f"does not let us use {about}" if known else "did not let us in"
             return PulsarAdminError(
                 f"the Pulsar service at {self._access.admin_url} {lets_in} ({said})",
                 reason=Reason.NOT_AUTHORISED, status=error.code,
