@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 Address = Annotated[
     str,
-    typer.Argument(metavar="ADDRESS", help="log:PATH, kafka://host:port/topic or pulsar://..."),
+    typer.Argument(
+        metavar="ADDRESS", help="log:PATH, kafka://host:port/topic or pulsar://host:port/topic"
+    ),
 ]
 
 
@@ -157,7 +159,7 @@ def read(
         bool,
         typer.Option(
             "--committed/--uncommitted",
-            help="Leave out records of open and aborted transactions, or not; a log has none.",
+            help="Leave out records of open and aborted transactions, or not (Kafka only).",
         ),
     ] = True,
     option: ClientOption = None,
@@ -165,11 +167,10 @@ def read(
     """Print a record a line, up to the end of the topic unless --follow."""
     place = _place(start)
     topic = _existing(address, option)
-    first = topic.offsets(place, committed=committed)
     if limit == 0:
         return
     printed = 0
-    with closing(topic.read(first, committed=committed, follow=follow)) as records:
+    with closing(topic.read(place, committed=committed, follow=follow)) as records:
         for record in records:
             if record is None:
                 sys.stdout.flush()  # it waits: what came so far is to be seen
@@ -181,28 +182,35 @@ def read(
 
 
 def describe(ui: Ui, address: Address, option: ClientOption = None) -> None:
-    """Show a topic's partitions with their offsets."""
+    """Show a topic's partitions and what is in them."""
     facts = _existing(address, option).facts()
-    parts = facts.partitions
-    total = sum(part.records for part in parts)
+    parts = [asdict(part) for part in facts.partitions]
+    counted = "entries" if parts and "entries" in parts[0] else "records"
+    total = sum(part[counted] for part in parts)
     retention = facts.retention
 
     def text() -> str:
-        head = ["PARTITION", "FIRST OFFSET", "END OFFSET", "RECORDS"]
-        rows = [[p.partition, p.first_offset, p.end_offset, p.records] for p in parts]
-        lines = table(head, [[str(a), *map(number, rest)] for a, *rest in rows], right=head)
+        head = [name.replace("_", " ").upper() for name in parts[0]] if parts else []
+        rows = [[str(part.pop("partition")), *map(_cell, part.values())] for part in parts]
         kept = retention.words() if retention else "retention not to be seen"
-        return f"{address}   {len(rows)} partitions   {total:,} records   {kept}\n{lines}"
+        return (
+            f"{address}   {len(rows)} partitions   {total:,} {counted}   {kept}\n"
+            f"{table(head, rows, right=head)}"
+        )
 
     told: dict[str, object] = {
         "address": address,
-        "partitions": [asdict(part) for part in parts],
-        "records": total,
+        "partitions": parts,
+        counted: total,
         "retention": str(retention) if retention else None,
     }
     if facts.replication is not None:
         told |= {"replication": facts.replication, "leaders": facts.leaders}
     ui.data(told, text)
+
+
+def _cell(value: int | str | None) -> str:
+    return number(value) if isinstance(value, int) else value or "-"
 
 
 def _open(address: str, options: list[str] | None) -> TopicClient:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import time
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import Future
@@ -35,13 +34,13 @@ from headgate.connectors.log_format import Record
 from headgate.connectors.topic_client import (
     NewTopic,
     NotAcknowledgedError,
-    Offsets,
     PartitionFacts,
     Place,
     Retention,
     TopicClient,
     TopicFacts,
     TopicRecord,
+    as_text,
 )
 
 T = TypeVar("T")
@@ -95,7 +94,7 @@ class KafkaTopic(TopicClient):
 
     def facts(self) -> TopicFacts:
         described = self._describe()
-        first, end = self.offsets("earliest"), self.offsets("latest", committed=False)
+        first, end = self._at("earliest"), self._at("latest", committed=False)
         return TopicFacts(
             # Compaction and the ends of transactions leave gaps, which nobody counts for us.
             tuple(PartitionFacts(p, first[p], end[p], end[p] - first[p]) for p in sorted(end)),
@@ -104,7 +103,8 @@ class KafkaTopic(TopicClient):
             leaders=sum(p.leader is not None for p in described.partitions),
         )
 
-    def offsets(self, place: Place, *, committed: bool = True) -> dict[int, int]:
+    def _at(self, place: Place, *, committed: bool = True) -> dict[int, int]:
+        """The offset of a place in each partition."""
         if place == "earliest":
             return self._offsets(OffsetSpec.earliest(), committed=committed)
         ends = self._offsets(OffsetSpec.latest(), committed=committed)
@@ -135,21 +135,22 @@ class KafkaTopic(TopicClient):
             raise self._not_acknowledged(tally)
 
     def read(
-        self, start: Offsets, *, committed: bool = True, follow: bool = False
+        self, start: Place, *, committed: bool = True, follow: bool = False
     ) -> Generator[TopicRecord | None, None, None]:
         """The records as they come, each partition in its order.
 
-        1. The end is what `offsets("latest")` says now: for committed reads the last stable offset.
+        1. The end is what Kafka says now: for committed reads the last stable offset.
         2. A partition is done when a record or Kafka's own mark of its end is at or past that: the
            offsets of aborted records and of the ends of transactions never show up as records.
         """
-        ends = {} if follow else self.offsets("latest", committed=committed)
-        waiting = {p for p, offset in start.items() if follow or offset < ends[p]}
+        first = self._at(start, committed=committed)
+        ends = {} if follow else self._at("latest", committed=committed)
+        waiting = {p for p, offset in first.items() if follow or offset < ends[p]}
         if not waiting:
             return
         consumer = self._access.consumer(committed=committed)
         try:
-            consumer.assign([TopicPartition(self._topic, p, start[p]) for p in sorted(waiting)])
+            consumer.assign([TopicPartition(self._topic, p, first[p]) for p in sorted(waiting)])
             heard = time.monotonic()
             while waiting:
                 batch = consumer.consume(_BATCH, _POLL_SECONDS)
@@ -307,21 +308,7 @@ def _record(message: Message, partition: int, offset: int) -> TopicRecord:
         partition,
         offset,
         None if kind == TIMESTAMP_NOT_AVAILABLE else millis,
-        _text(message.key()),
-        _text(message.value()),
-        tuple((name, _text(value)) for name, value in pairs),
+        as_text(message.key()),
+        as_text(message.value()),
+        tuple((name, as_text(value)) for name, value in pairs),
     )
-
-
-def _text(data: bytes | str | None) -> str | None:
-    """Bytes as text, or in base64 if they are none.
-
-    >>> _text("é".encode()), _text(bytes([255]))
-    ('é', 'base64:/w==')
-    """
-    if data is None or isinstance(data, str):
-        return data
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return "base64:" + base64.b64encode(data).decode()

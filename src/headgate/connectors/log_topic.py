@@ -9,7 +9,6 @@ from headgate.connectors.log_files import TopicFiles
 from headgate.connectors.log_format import Record
 from headgate.connectors.topic_client import (
     NewTopic,
-    Offsets,
     PartitionFacts,
     Place,
     Retention,
@@ -61,21 +60,14 @@ class LogTopic(TopicClient):
             Retention(),
         )
 
-    def offsets(self, place: Place, *, committed: bool = True) -> dict[int, int]:
-        if place == "earliest":
-            return self._files.start_offsets()
-        if place == "latest":
-            return self._files.end_offsets()
-        return self._files.offsets_at(place)
-
     def append(self, records: Sequence[Record], *, partition: int | None = None) -> None:
         self._files.append(records, partition)
 
     def read(
-        self, start: Offsets, *, committed: bool = True, follow: bool = False
+        self, start: Place, *, committed: bool = True, follow: bool = False
     ) -> Generator[TopicRecord | None, None, None]:
         # A log shows records only when they are committed: there is nothing to leave out.
-        offsets = dict(start)
+        offsets = self._at(start)
         while True:
             for r in self._files.read(offsets):
                 offsets[r.partition] = r.offset + 1
@@ -84,3 +76,11 @@ class LogTopic(TopicClient):
                 return
             yield None
             time.sleep(_FOLLOW_SECONDS)
+
+    def _at(self, place: Place) -> dict[int, int]:
+        """The offset of a place in each partition."""
+        if place == "earliest":
+            return self._files.start_offsets()
+        if place == "latest":
+            return self._files.end_offsets()
+        return self._files.offsets_at(place)

@@ -175,6 +175,14 @@ class PulsarAdmin:
         found: dict[str, Any] = self._ask("GET", f"{topic.path}/internalStats", what=topic)
         return found
 
+    def last_message(self, topic: PulsarTopicName) -> tuple[int, int, int]:
+        """Ledger, entry and place in the batch of a partition's last message.
+
+        The entry is -1 if there is none, and the place if there is no batch.
+        """
+        found = self._ask("GET", f"{topic.path}/lastMessageId", what=topic)
+        return int(found["ledgerId"]), int(found["entryId"]), int(found.get("batchIndex", -1))
+
     def _count(self, topic: PulsarTopicName) -> int:
         count = self.partitions(topic)
         if count is None:
@@ -282,7 +290,8 @@ class PulsarAdmin:
             said = getattr(cause, "verify_message", "") or cause.reason or said
             remedy = "correct the options tls_trust_certs, tls_cert and tls_key"
         return PulsarAdminError(
-            f"no Pulsar service is reachable at {self._access.admin_url} ({said})",
+            f"no Pulsar service is reachable at {self._access.url}: its REST interface "
+            f"{self._access.admin_url} does not answer ({said})",
             reason=Reason.BROKER_UNREACHABLE, remedy=remedy,
         )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -14,8 +15,8 @@ from headgate.errors import HeadgateError, UsageError
 Place: TypeAlias = Literal["earliest", "latest"] | datetime
 """Where reading begins; a time means the first record at or after it."""
 
-Offsets: TypeAlias = Mapping[int, int]
-"""An offset by partition."""
+Offset: TypeAlias = int | str
+"""A record's place in its partition: a number, or Pulsar's `ledger:entry:batch`."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class TopicRecord:
     """A record as a topic holds it; bytes that are not text read `base64:...`."""
 
     partition: int
-    offset: int
+    offset: Offset
     timestamp_ms: int | None
     key: str | None
     value: str | None
@@ -85,10 +86,21 @@ class PartitionFacts:
 
 
 @dataclass(frozen=True)
+class EntryFacts:
+    """A partition where nobody counts records, but entries: one may hold a batch of them."""
+
+    partition: int
+    first_id: str | None
+    last_id: str | None
+    entries: int
+    bytes: int
+
+
+@dataclass(frozen=True)
 class TopicFacts:
     """A topic as it is."""
 
-    partitions: tuple[PartitionFacts, ...]
+    partitions: tuple[PartitionFacts, ...] | tuple[EntryFacts, ...]
     retention: Retention | None
     """None if one may not look."""
     replication: int | None = None
@@ -127,18 +139,32 @@ class TopicClient(Protocol):
         """How many partitions it has."""
 
     def facts(self) -> TopicFacts:
-        """Partitions, offsets and retention."""
-
-    def offsets(self, place: Place, *, committed: bool = True) -> dict[int, int]:
-        """The offset of a place in each partition; the end leaves open transactions out."""
+        """Partitions, what is in them, and retention."""
 
     def append(self, records: Sequence[Record], *, partition: int | None = None) -> None:
         """Append records, and return when all of them are acknowledged."""
 
     def read(
-        self, start: Offsets, *, committed: bool = True, follow: bool = False
+        self, start: Place, *, committed: bool = True, follow: bool = False
     ) -> Generator[TopicRecord | None, None, None]:
-        """The records up to the end as it is now, or for good; None when it has to wait."""
+        """The records up to the end as it is now, or for good; None when it has to wait.
+
+        The end of committed records leaves open transactions out.
+        """
+
+
+def as_text(data: bytes | str | None) -> str | None:
+    """Bytes as text, or in base64 if they are none.
+
+    >>> as_text("é".encode()), as_text(bytes([255]))
+    ('é', 'base64:/w==')
+    """
+    if data is None or isinstance(data, str):
+        return data
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return "base64:" + base64.b64encode(data).decode()
 
 
 def open_topic(address: str, options: Mapping[str, str] | None = None) -> TopicClient:
@@ -152,11 +178,10 @@ def open_topic(address: str, options: Mapping[str, str] | None = None) -> TopicC
         from headgate.connectors.kafka_topic import KafkaTopic
 
         return KafkaTopic(address, options or {})
-    if scheme == "pulsar" and rest:
-        raise UsageError(
-            "pulsar:// topics are not supported yet",
-            remedy="use log:PATH or kafka://host:port/topic",
-        )
+    if scheme in ("pulsar", "pulsar+ssl") and rest:
+        from headgate.connectors.pulsar_topic import PulsarTopic
+
+        return PulsarTopic(address, options or {})
     if scheme != "log" or not rest:
         raise UsageError(
             f"'{address}' is not a topic's address",
