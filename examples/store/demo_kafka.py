@@ -14,13 +14,21 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from generate import Round, Settings, Store
-from show import OUTPUTS, account, app, headgate, say, start
+from show import (
+    INPUTS,
+    OUTPUTS,
+    account,
+    app,
+    headgate,
+    refuse_if_ended,
+    say,
+    start,
+    wait_for_checkpoints,
+)
 
 from headgate.brokers import KafkaBroker
 from headgate.connectors.log_files import Record
-from headgate.snapshots.home import Home
 
-INPUTS = ("orders", "users", "items")
 _QUIET = {"log_level": 0}
 
 
@@ -58,9 +66,9 @@ def _play(servers: str, home: Path, options: argparse.Namespace) -> int:
     sets = [word for name, address in topics.items() for word in ("--set", f"{name}={address}")]
     command = ["run", app(), "--home", str(home), *sets]
     job = start(*command)
-    _wait_for_checkpoints(job, home, 1)
+    wait_for_checkpoints(job, home, 1)
     reading.set()
-    _wait_for_checkpoints(job, home, 2)
+    wait_for_checkpoints(job, home, 2)
     say(f"kill -9 of the job's process {job.pid}, in the middle of its work")
     job.kill()
     job.wait()
@@ -95,14 +103,6 @@ def _parts(made: Round) -> list[tuple[str, list[Record]]]:
     return [("users", made.users), ("items", made.items), ("orders", made.orders)]
 
 
-def _wait_for_checkpoints(job: subprocess.Popen[bytes], home: Path, count: int) -> None:
-    found = Home(str(home)).job("store")
-    while not (found.exists() and (run := found.current()) and len(run.checkpoint_ids()) >= count):
-        if job.poll() is not None:
-            raise SystemExit(f"demo: the job ended with exit code {job.returncode}")
-        time.sleep(0.2)
-
-
 def _count(servers: str, job: subprocess.Popen[bytes], orders: int) -> dict[str, int]:
     """Read the outputs as a careful consumer does, until nothing has come for a while."""
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "demo",
@@ -112,8 +112,7 @@ def _count(servers: str, job: subprocess.Popen[bytes], orders: int) -> dict[str,
     seen: Counter[str] = Counter()
     quiet_since = time.monotonic()
     while seen.total() < orders or time.monotonic() < quiet_since + 8:
-        if job.poll() is not None:
-            raise SystemExit(f"demo: the job ended with exit code {job.returncode}")
+        refuse_if_ended(job)
         for message in consumer.consume(10_000, timeout=0.5):
             seen[str(message.topic())] += 1
             quiet_since = time.monotonic()

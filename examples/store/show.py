@@ -5,9 +5,13 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+from headgate.snapshots.home import Home
+
 HERE = Path(__file__).resolve().parent
+INPUTS = ("orders", "users", "items")
 OUTPUTS = ("enriched", "missing_users", "missing_items", "malformed")
 
 
@@ -28,6 +32,20 @@ def app() -> str:
     """The store job's file as one would type it in this folder."""
     path, here = HERE / "store.py", Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def wait_for_checkpoints(job: subprocess.Popen[bytes], home: Path, count: int) -> None:
+    """Wait until the store job's current run has so many checkpoints."""
+    found = Home(str(home)).job("store")
+    while not (found.exists() and (run := found.current()) and len(run.checkpoint_ids()) >= count):
+        refuse_if_ended(job)
+        time.sleep(0.2)
+
+
+def refuse_if_ended(job: subprocess.Popen[bytes]) -> None:
+    """End the demo if the job has ended by itself."""
+    if job.poll() is not None:
+        raise SystemExit(f"demo: the job ended with exit code {job.returncode}")
 
 
 def say(text: str) -> None:
