@@ -176,9 +176,9 @@ IN_THE_GRAPH = [
         ("the topic's address is not one", "got 's3:data/out'", "with its scheme"),
     ),
     Mistake(
-        "Pulsar, which this version cannot reach",
-        "orders.sink('out', hg.topic('pulsar://localhost:6650/out'))",
-        ("step 'out'", "cannot reach Pulsar", "use a log: or kafka:// address"),
+        "Pulsar service without a port",
+        "orders.sink('out', hg.topic('pulsar://localhost/out'))",
+        ("step 'out'", "not the address of a Pulsar service", "write host and port"),
     ),
     Mistake(
         "source without a schema",

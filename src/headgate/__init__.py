@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         KafkaSource,
         LogSink,
         LogSource,
+        PulsarSink,
         PulsarSource,
         Sink,
         Source,
@@ -55,7 +56,7 @@ __version__ = "0.1.0"
 # Loaded when they are used: the command line reads the home without paying for Spark's import.
 _WHERE = {
     "headgate.connectors": "ConsoleSink FilesSink KafkaSink KafkaSource LogSink LogSource "
-    "PulsarSource Sink Source Start Topic topic",
+    "PulsarSink PulsarSource Sink Source Start Topic topic",
     "headgate.connectors.base": "Expr",
     "headgate.durations": "Duration",
     "headgate.errors": "HeadgateError",
@@ -94,6 +95,7 @@ __all__ = [
     "LogSink",
     "LogSource",
     "Lookup",
+    "PulsarSink",
     "PulsarSource",
     "Restart",
     "RunHandle",

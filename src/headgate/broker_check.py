@@ -62,16 +62,26 @@ def ask(built: BuiltJob, spark: SparkSession, job: str) -> Asked:
     return Asked(found, tuple(dict.fromkeys(open_)))
 
 
-def refuse_missing(built: BuiltJob, spark: SparkSession) -> None:
-    """Raise for a topic that is not there or may not be used.
+def prepare(built: BuiltJob, spark: SparkSession) -> Iterator[str]:
+    """Raise for a topic that is not there or may not be used, or cannot be made ready for its sink.
 
-    A broker that does not answer is no reason: it may come back, and the job's restart strategy
-    says how long to wait for it.
+    Gives what was changed at the brokers, in sentences. A broker that does not answer is no reason
+    to raise: it may come back, and the job's restart strategy says how long to wait for it.
     """
+    silent = set()
     for step, finding in findings(built, spark):
-        if finding.reason in (None, Reason.BROKER_UNREACHABLE):
-            continue
-        raise problem(step, finding)
+        if finding.reason is Reason.BROKER_UNREACHABLE:
+            silent.add(step.id)
+        elif finding.reason is not None:
+            raise problem(step, finding)
+    for node in built.nodes:
+        if isinstance(node.operation, SinkOp) and node.step.id not in silent:
+            try:
+                yield from node.operation.sink.prepare(spark)
+            except HeadgateError as error:
+                error.step = error.step or node.step.id
+                error.location = error.location or location_of(node.step)
+                raise
 
 
 def problem(step: Step, finding: Finding) -> HeadgateError:

@@ -181,6 +181,12 @@ def is_chain(base: DataFrame, top: DataFrame) -> bool:
     return bool(_headgate(base.sparkSession).isChain(_java(base), _java(top)))
 
 
+def numbered(df: DataFrame, sinks: Sequence[int]) -> DataFrame:
+    """The writer's rows with the places in their task of those for these sinks."""
+    spark = df.sparkSession
+    return _frame(_headgate(spark).numbered(_java(df), _list(spark, sinks)), spark)
+
+
 def start(
     df: DataFrame, *, name: str, checkpoint: str, spec: str, every: timedelta | None
 ) -> StreamingQuery:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql import DataFrame
@@ -239,11 +240,14 @@ class Stream:
                 remedy="give a sink",
                 location=user_location(),
             )
-        detail = {"address": sink.describe()}
+        with _placed(name):
+            detail = {"address": sink.describe()}
         lead = StructType()
         for part, expression in sink.lead().items():
             lead = lead.add(self._lead(name, sink, part, expression))
             detail[part] = expression_text(expression)
+        with _placed(name):
+            sink.check_rows(self.schema)
         step = Step(
             id=name,
             kind="sink",
@@ -262,12 +266,8 @@ class Stream:
         prototype = self._plan.prototype(self.schema)
         typed = analysed(prototype, step, lambda df: df.select(made), f"the sink's {part}")
         self._plan.note_changing(step, typed)
-        try:
+        with _placed(step):
             return StructField(LEAD + part, sink.lead_type(part, typed.schema[0].dataType))
-        except GraphError as error:
-            error.step = error.step or step
-            error.location = error.location or user_location()
-            raise
 
     def _stateless(self, kind: str, apply: Transform, detail: str) -> Stream:
         origin = self._node.step.id
@@ -306,3 +306,14 @@ def _code(function: Callable[..., Any]) -> str:
 
 
 __all__ = ["Stream"]
+
+
+@contextmanager
+def _placed(step: str) -> Iterator[None]:
+    """Let errors of a connector name the step, and the line where it was written."""
+    try:
+        yield
+    except GraphError as error:
+        error.step = error.step or step
+        error.location = error.location or user_location()
+        raise

@@ -57,10 +57,10 @@ class CompiledJob:
             every=None if bounded else every,
         )
 
-    def committed_batches(self, *, job: str, run: str, uid: str) -> dict[str, int]:
+    def committed_batches(self, *, job: str, run: str, uid: str, journal: str) -> dict[str, int]:
         """The last batch that each sink has out, for a run."""
         self._bring_clients()
-        spec = self.sinks.spec(job=job, run=run, uid=uid, journal="")
+        spec = self.sinks.spec(job=job, run=run, uid=uid, journal=journal)
         committed = kernel.committed_batches(self.frame.sparkSession, spec)
         return {sink: n for sink, n in json.loads(committed).items() if n is not None}
 
@@ -68,6 +68,8 @@ class CompiledJob:
         """The jars that the sinks' writers need beside the kernel's own."""
         if "kafka" in self.sinks.kinds:
             kernel.need_kafka(self.frame.sparkSession)
+        if "pulsar" in self.sinks.kinds:
+            kernel.need_pulsar(self.frame.sparkSession)
 
 
 def compile_job(built: BuiltJob, spark: SparkSession, *, parallelism: int) -> CompiledJob:
@@ -105,7 +107,7 @@ def compile_job(built: BuiltJob, spark: SparkSession, *, parallelism: int) -> Co
         for node in built.nodes
         if isinstance(node.operation, SourceOp | TableOp)
     }
-    return CompiledJob(graph, frame, sinks, sources)
+    return CompiledJob(graph, sinks.numbered(frame), sinks, sources)
 
 
 def _waits(node: Node) -> bool:

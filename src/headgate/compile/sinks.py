@@ -17,12 +17,15 @@ from headgate.plan import LEAD, BuiltJob, Node, SinkOp, column
 
 def sink_row(arrival: Arrival) -> DataFrame:
     """A sink's rows: first the parts of a record that it makes, then the row's own columns."""
-    made = _sink_of(arrival.node).sink.lead()
+    sink = _sink_of(arrival.node).sink
+    made = sink.lead()
     if not made:
         return arrival.rows
     types = arrival.node.schemas["lead"]
     parts = [
-        column(expression).cast(types[LEAD + part].dataType).alias(LEAD + part)
+        sink.lead_column(part, column(expression))
+        .cast(types[LEAD + part].dataType)
+        .alias(LEAD + part)
         for part, expression in made.items()
     ]
     # a sink that makes its own value needs nothing of the row
@@ -92,6 +95,17 @@ class Sinks:
         columns = [F.col(f"r{number}.`{name}`") for name in names]
         spread = F.xxhash64(*columns) if columns else F.lit(0)
         return F.when(F.col(kernel.SINK) == number, spread)
+
+    def numbered(self, rows: DataFrame) -> DataFrame:
+        """The writer's rows with their places in their task, where only some sinks are sorted.
+
+        The kernel sorts a task's rows for all sinks at once, and a sort that spills does not keep
+        the order of rows that are equal to it: those of the other sinks go by their places.
+        """
+        others = [i for i, n in enumerate(self.nodes) if not _sink_of(n).sink.sorts]
+        if not others or len(others) == len(self.nodes):
+            return rows
+        return kernel.numbered(rows, others)
 
     def nothing(self, rows: DataFrame) -> DataFrame:
         """A source without rows as rows of the writer."""

@@ -7,6 +7,7 @@ from headgate.connectors.files import FilesSink
 from headgate.connectors.kafka_sink import KafkaSink
 from headgate.connectors.kafka_source import KafkaSource
 from headgate.connectors.log import LogSink, LogSource
+from headgate.connectors.pulsar_sink import PulsarSink
 from headgate.connectors.pulsar_source import PulsarSource
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "KafkaSource",
     "LogSink",
     "LogSource",
+    "PulsarSink",
     "PulsarSource",
     "Sink",
     "Source",

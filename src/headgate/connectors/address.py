@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType
 
 from headgate.connectors.base import (
@@ -31,6 +31,7 @@ from headgate.schemas import Schema
 
 _KAFKA_SOURCE_FIELDS = ("format", "metadata")
 _PULSAR_SOURCE_FIELDS = ("subscription", "format", "metadata", "compacted")
+_PULSAR_SINK_FIELDS = ("value", "delivery", "properties", "event_time", "order_by")
 _KAFKA_SINK_FIELDS = ("value", "delivery", "transaction_timeout", "headers", "timestamp")
 
 
@@ -84,8 +85,21 @@ class Topic(Source, Sink):
     def by_task(self) -> bool:
         return self._sink.by_task
 
+    @property
+    def sorts(self) -> bool:
+        return self._sink.sorts
+
     def lead_type(self, part: str, kind: DataType) -> DataType:
         return self._sink.lead_type(part, kind)
+
+    def lead_column(self, part: str, made: Column) -> Column:
+        return self._sink.lead_column(part, made)
+
+    def check_rows(self, rows: StructType) -> None:
+        self._sink.check_rows(rows)
+
+    def prepare(self, spark: SparkSession) -> Sequence[str]:
+        return self._sink.prepare(spark)
 
     def transactions(self, spark: SparkSession, job: str) -> Sequence[str]:
         return self._sink.transactions(spark, job)
@@ -134,7 +148,9 @@ class Topic(Source, Sink):
         if scheme == "log":
             return LogSink(rest, self.key, self.options)
         if scheme.startswith("pulsar"):
-            return PulsarSink(*split_pulsar_address(self.address), self.key)
+            own, others = _split(self.options, _PULSAR_SINK_FIELDS)
+            url, name = split_pulsar_address(self.address)
+            return PulsarSink(url, name, self.key, options=others, **own)  # type: ignore[arg-type]
         servers, name = split_kafka_address(rest)
         own, others = _split(self.options, _KAFKA_SINK_FIELDS)
         return KafkaSink(servers, name, self.key, options=others, **own)  # type: ignore[arg-type]

@@ -94,6 +94,11 @@ class Sink:
         """Whether each task commits its own part, so that a task's rows must never change."""
         return False
 
+    @property
+    def sorts(self) -> bool:
+        """Whether the kernel sorts the sink's rows, task by task, by all that they contain."""
+        return False
+
     def lead(self) -> Mapping[str, Expr]:
         """What the writer needs beside the row, by the part of a record that it becomes."""
         return {} if self.key is None else {"key": self.key}
@@ -101,6 +106,20 @@ class Sink:
     def lead_type(self, part: str, kind: DataType) -> DataType:
         """The type of a part of `lead` as it is written; raise if it cannot be made of `kind`."""
         return StringType()
+
+    def lead_column(self, part: str, made: Column) -> Column:
+        """A part of `lead` in the form of its `lead_type`."""
+        return made
+
+    def check_rows(self, rows: StructType) -> None:
+        """Raise if rows with these columns can never be written."""
+
+    def prepare(self, spark: SparkSession) -> Sequence[str]:
+        """Make the sink's system ready for a run, or raise; what was changed there, in sentences.
+
+        The system has answered by now, and the sink's topic is there.
+        """
+        return ()
 
     def describe(self) -> str:
         """An address that people recognise."""
@@ -126,7 +145,7 @@ class Sink:
 class SinkSpec:
     """One sink as the kernel's writer knows it."""
 
-    kind: Literal["log", "files", "console", "kafka"]
+    kind: Literal["log", "files", "console", "kafka", "pulsar"]
     path: str = ""
     options: Mapping[str, Any] | None = None
 

@@ -1,26 +1,161 @@
-"""A Pulsar topic to write."""
+"""A Pulsar topic to write, exactly once by names and numbers that the broker remembers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
 
-from headgate.connectors.base import Expr, Sink, not_available
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    CalendarIntervalType,
+    DataType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampType,
+    VariantType,
+)
+
+from headgate.connectors.base import Expr, Finding, Sink, SinkSpec
+from headgate.connectors.kafka_client import choice
+from headgate.connectors.pulsar_client import PulsarAccess
+from headgate.connectors.pulsar_dedup import ensure_deduplication
+from headgate.connectors.pulsar_live import find_pulsar_topics, java_access
+from headgate.connectors.pulsar_names import PulsarTopicName
+from headgate.errors import GraphError
+
+_TEXT = (StringType, BinaryType)
+_PROPERTIES = ArrayType(StructType().add("key", StringType()).add("value", StringType()))
 
 
 @dataclass(frozen=True)
 class PulsarSink(Sink):
     """A Pulsar topic to write.
 
-    >>> PulsarSink("pulsar://localhost:6650", "counts").describe()
+    A message's value is the row as JSON unless `value` says otherwise (STRING or BINARY; null is
+    a tombstone). Messages with a key go where Pulsar's own clients put them. `properties` is a
+    MAP<STRING, STRING>, `event_time` a TIMESTAMP.
+
+    Exactly once needs deduplication, which a run switches on for the topic. Each task's rows of a
+    batch are then sent in the order of their contents, `order_by` first: give it if the order of
+    messages with the same key matters. Options are those of PulsarAccess.
+
+    >>> PulsarSink("pulsar://localhost:6650", "counts", key="url", order_by="at").describe()
     'pulsar://localhost:6650/counts'
     """
 
     url: str
     topic: str
     key: Expr | None = None
+    value: Expr | None = None
+    delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
+    properties: Expr | None = None
+    event_time: Expr | None = None
+    order_by: Expr | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def exactly_once(self) -> bool:
+        return self.delivery == "exactly_once"
 
     def describe(self) -> str:
-        return f"{self.url}/{self.topic}"
+        return f"{self.url}/{PulsarTopicName.parse(self.topic).short}"
+
+    def lead(self) -> Mapping[str, Expr]:
+        parts = {
+            # first, since rows are sorted by their columns from left to right
+            "order_by": self.order_by if self.exactly_once else None,
+            "key": self.key,
+            "value": self.value,
+            "properties": self.properties,
+            "event_time": self.event_time,
+        }
+        return {part: made for part, made in parts.items() if made is not None}
+
+    @property
+    def by_task(self) -> bool:
+        return self.exactly_once
+
+    @property
+    def sorts(self) -> bool:
+        return self.exactly_once
+
+    def lead_type(self, part: str, kind: DataType) -> DataType:
+        if part == "order_by":
+            fits, expected = _unsortable(kind) is None, "something that can be sorted"
+        elif part == "properties":
+            fits = (
+                isinstance(kind, MapType)
+                and isinstance(kind.keyType, StringType)
+                and isinstance(kind.valueType, StringType)
+            )
+            expected = "MAP<STRING, STRING>"
+        elif part == "event_time":
+            fits, expected = isinstance(kind, TimestampType), "a TIMESTAMP"
+        elif part == "value":
+            fits, expected = isinstance(kind, _TEXT), "STRING or BINARY"
+        else:  # a key of another type is written as text
+            return kind if isinstance(kind, _TEXT) else StringType()
+        if not fits:
+            raise GraphError(
+                f"the message's {part} cannot be made of this",
+                expected=expected,
+                got=kind.simpleString().upper(),
+                remedy="convert it, or leave it out",
+            )
+        return _PROPERTIES if part == "properties" else kind
+
+    def lead_column(self, part: str, made: Column) -> Column:
+        return F.array_sort(F.map_entries(made)) if part == "properties" else made
+
+    def check_rows(self, rows: StructType) -> None:
+        if not self.exactly_once or self.value is not None:
+            return
+        for column in rows.fields:
+            if (wrong := _unsortable(column.dataType)) is not None:
+                raise GraphError(
+                    f"the column '{column.name}' is or has a {wrong}, which cannot be sorted, and "
+                    "rows of an exactly-once Pulsar sink are sorted",
+                    got=column.dataType.simpleString().upper(),
+                    remedy="say value=to_json(struct(*)), drop or convert the column, or say "
+                    "delivery='at_least_once'",
+                )
 
     def check(self) -> None:
-        raise not_available("Pulsar", "a log: or kafka:// address")
+        self._access.check()
+        PulsarTopicName.parse(self.topic)
+        choice({"delivery": self.delivery}, "delivery", ("exactly_once", "at_least_once"))
+
+    @property
+    def _access(self) -> PulsarAccess:
+        return PulsarAccess.split(self.url, self.options, known=(), what="sink")[0]
+
+    def live(self, spark: SparkSession) -> Sequence[Finding]:
+        return find_pulsar_topics(spark, self._access, self.topic)
+
+    def prepare(self, spark: SparkSession) -> Sequence[str]:
+        if not self.exactly_once:
+            return ()
+        return ensure_deduplication(self._access, PulsarTopicName.parse(self.topic))
+
+    def spec(self) -> SinkSpec:
+        return SinkSpec(
+            "pulsar",
+            str(PulsarTopicName.parse(self.topic)),
+            {"delivery": self.delivery, "access": java_access(self._access)},
+        )
+
+
+def _unsortable(kind: DataType) -> str | None:
+    """The part of a type that has no order, by name."""
+    if isinstance(kind, MapType | VariantType | CalendarIntervalType):
+        return kind.typeName().upper()
+    if isinstance(kind, ArrayType):
+        return _unsortable(kind.elementType)
+    if isinstance(kind, StructType):
+        return next((w for f in kind.fields if (w := _unsortable(f.dataType))), None)
+    return None

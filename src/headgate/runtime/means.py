@@ -25,7 +25,9 @@ def restore_means(compiled: CompiledJob, job: str) -> Means:
 
     def batch_is_out(run: RunHome, batch: int) -> Sequence[str]:
         # Asked through the new graph: what it has no sink for it cannot write again either.
-        out = compiled.committed_batches(job=job, run=run.id, uid=run.read().uid)
+        out = compiled.committed_batches(
+            job=job, run=run.id, uid=run.read().uid, journal=run.journal
+        )
         return sorted(sink for sink, last in out.items() if last >= batch)
 
     def verify(snapshot: Snapshot) -> DamagedError | None:

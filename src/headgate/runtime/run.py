@@ -174,7 +174,7 @@ class _Start:
         return spark
 
     def _drive(self, parallelism: int) -> RunOutcome:
-        from headgate.broker_check import refuse_missing
+        from headgate.broker_check import prepare
 
         # Spark keeps what its last batches need; the oldest of them also needs the one before it
         retain = max(2, self.job.checkpoints.retain)
@@ -183,7 +183,8 @@ class _Start:
         self.built = self.job.build(self.options.params, spark=self.spark)
         for warning in self.built.graph.warnings:
             self.display.say(f"warning: {warning}")
-        refuse_missing(self.built, self.spark)
+        for change in prepare(self.built, self.spark):
+            self.display.say(change)
         with Fences(self.home, self.spark, self.lease.owner.token) as self.fences:
             drive = self._begin(self.options, parallelism)
             if self.desk:

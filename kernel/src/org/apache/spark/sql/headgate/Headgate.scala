@@ -11,7 +11,7 @@ import org.apache.spark.sql.classic.{DataFrame, Dataset, SparkSession}
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.headgate.decode.DecodeStrategy
 import org.apache.spark.sql.headgate.lookup._
-import org.apache.spark.sql.headgate.sink.SinkProvider
+import org.apache.spark.sql.headgate.sink.{RowPlaces, SinkProvider}
 import org.apache.spark.sql.headgate.split._
 import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, Trigger}
 import org.apache.spark.sql.types.{DataType, StructType}
@@ -92,6 +92,11 @@ object Headgate {
   def stateLayout(df: ApiFrame): String = KeepsState.layouts(classic(df).queryExecution.analyzed)
   def stateful(df: ApiFrame): String = Inspect.stateful(classic(df))
   def nondeterministic(df: ApiFrame): String = Inspect.nondeterministic(classic(df))
+
+  /** The writer's rows with the places of those that the sinks with these numbers get. */
+  def numbered(df: ApiFrame, sinks: JList[Integer]): ApiFrame =
+    Dataset.ofRows(classic(df).sparkSession,
+      RowPlaces.add(classic(df).queryExecution.analyzed, sinks.asScala.map(_.intValue).toSeq))
 
   /** Starts a job's query; everyMs < 0: it ends when it has read what is there. */
   def start(df: ApiFrame, name: String, checkpoint: String, spec: String, everyMs: Long): StreamingQuery = {

@@ -1,19 +1,21 @@
 /** Owns the Kafka sinks' part of a task. */
 package org.apache.spark.sql.headgate.kafka
 
-import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.headgate.sink.{SinkPlan, SinkWriter, TaskGroups}
+import org.apache.spark.sql.headgate.sink.{ByTask, ByTaskPlan, SinkPlan, SinkWriter, TaskPlace}
+
+/** The groups of a job's Kafka sinks. */
+case class KafkaPlan(groups: Array[GroupPlan]) extends ByTaskPlan {
+  override def kind: String = "kafka"
+  override def open(task: Int, batch: Long, timeZone: String): ByTask =
+    new KafkaTasks(groups, task, batch, timeZone)
+}
 
 /** The groups of a task, each with a transaction of its own. */
 final class KafkaTasks(groups: Array[GroupPlan], task: Int, batch: Long, timeZone: String)
-  extends TaskGroups {
+  extends ByTask {
 
-  private val retry = {
-    val context = TaskContext.get()
-    context != null && (context.attemptNumber() > 0 || context.stageAttemptNumber() > 0)
-  }
-  private val open = groups.map(new GroupTask(_, task, batch, retry))
+  private val open = groups.map(new GroupTask(_, task, batch, TaskPlace.isRetry))
 
   override def writer(sink: Int, plan: SinkPlan): SinkWriter = {
     val group = open(groups.indexWhere(_.group.sinks.contains(sink)))

@@ -6,16 +6,18 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
 import org.apache.spark.sql.headgate.kafka.KafkaOptions
+import org.apache.spark.sql.headgate.pulsar.{PulsarAccess, PulsarOptions}
 import org.apache.spark.sql.types.StructType
 
 /** One sink of a job.
   *
-  * @param kind log, files, console or kafka
+  * @param kind log, files, console, kafka or pulsar
   * @param keyed whether the first column is the record's key and no part of its value (log)
   * @param partitions of a topic that the sink has to create (log)
   * @param format parquet, json or csv (files)
   * @param options of the format (files)
   * @param kafka what only a Kafka sink has; its path is the topic
+  * @param pulsar what only a Pulsar sink has; its path is the topic
   */
 case class SinkSpec(
     name: String,
@@ -25,9 +27,13 @@ case class SinkSpec(
     partitions: Int,
     format: String,
     options: Map[String, String],
-    kafka: Option[KafkaOptions] = None) {
-  require(
-    SinkSpec.Kinds.contains(kind), s"sink '$name': kind log, files, console or kafka, not '$kind'")
+    kafka: Option[KafkaOptions] = None,
+    pulsar: Option[PulsarOptions] = None) {
+  require(SinkSpec.Kinds.contains(kind),
+    s"sink '$name': kind log, files, console, kafka or pulsar, not '$kind'")
+
+  /** Whether rows are numbered by their place in their task, and so must come in one order. */
+  def ordered: Boolean = pulsar.exists(_.exactlyOnce)
 }
 
 /** All sinks of a job, in the order of the columns r0, r1, ... */
@@ -44,8 +50,13 @@ case class JobSpec(
 }
 
 object SinkSpec {
-  val Kinds: Set[String] = Set("log", "files", "console", "kafka")
+  val Kinds: Set[String] = Set("log", "files", "console", "kafka", "pulsar")
   val SinkColumn = "__hg_sink"
+
+  /** The last column, if it is there: the place of a row among those of its task that are not sorted
+    * by their contents.
+    */
+  val OrderColumn = "__hg_order"
 }
 
 object JobSpec {
@@ -64,10 +75,11 @@ object JobSpec {
 
   /** The struct of each sink in the rows that come. */
   def structs(spec: JobSpec, schema: StructType): Seq[StructType] = {
+    val rows = schema.fields.tail.filterNot(_.name == SinkSpec.OrderColumn)
     require(
-      schema.length == spec.sinks.length + 1 && schema.head.name == SinkSpec.SinkColumn,
+      rows.length == spec.sinks.length && schema.head.name == SinkSpec.SinkColumn,
       s"columns for ${spec.sinks.length} sinks expected, got ${schema.fieldNames.mkString(", ")}")
-    schema.fields.tail.map(_.dataType.asInstanceOf[StructType]).toSeq
+    rows.map(_.dataType.asInstanceOf[StructType]).toSeq
   }
 
   private def sink(node: JsonNode): SinkSpec = {
@@ -79,17 +91,32 @@ object JobSpec {
       partitions = Option(node.get("partitions")).filter(_.isNumber).map(_.asInt).getOrElse(1),
       format = text(node, "format", "parquet"),
       options = texts(node, "options"),
-      kafka = if (text(node, "kind", "") == "kafka") Some(kafka(node)) else None)
+      kafka = if (text(node, "kind", "") == "kafka") Some(kafka(node)) else None,
+      pulsar = if (text(node, "kind", "") == "pulsar") Some(pulsar(node)) else None)
+  }
+
+  private def pulsar(node: JsonNode): PulsarOptions = {
+    val access = texts(node, "access")
+    PulsarOptions(
+      lead = lead(node),
+      exactlyOnce = exactlyOnce(node),
+      access = PulsarAccess(access("url"), access - "url"),
+      entryRows = node.path("entry_rows").asInt(1000))
+  }
+
+  private def lead(node: JsonNode): Seq[String] =
+    Option(node.get("lead")).toSeq.flatMap(_.elements.asScala.map(_.asText))
+
+  private def exactlyOnce(node: JsonNode): Boolean = text(node, "delivery", "exactly_once") match {
+    case "exactly_once" => true
+    case "at_least_once" => false
+    case other =>
+      throw new IllegalArgumentException(s"delivery exactly_once or at_least_once, not '$other'")
   }
 
   private def kafka(node: JsonNode): KafkaOptions = KafkaOptions(
-    lead = Option(node.get("lead")).toSeq.flatMap(_.elements.asScala.map(_.asText)),
-    exactlyOnce = text(node, "delivery", "exactly_once") match {
-      case "exactly_once" => true
-      case "at_least_once" => false
-      case other =>
-        throw new IllegalArgumentException(s"delivery exactly_once or at_least_once, not '$other'")
-    },
+    lead = lead(node),
+    exactlyOnce = exactlyOnce(node),
     transactionTimeoutMs = node.path("transaction_timeout_ms").asInt(600000),
     markerTopic = text(node, "marker_topic", "headgate-markers"),
     client = texts(node, "client"))

@@ -1,11 +1,12 @@
 /** Owns a task of the write: every row to the sink that it names. */
 package org.apache.spark.sql.headgate.sink
 
+import scala.collection.mutable
+
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.write.{DataWriter, WriterCommitMessage}
 import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory
 import org.apache.spark.sql.execution.datasources.OutputWriterFactory
-import org.apache.spark.sql.headgate.kafka.{GroupPlan, KafkaTasks}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
@@ -24,18 +25,30 @@ case class SinkPlan(
     files: OutputWriterFactory,
     hadoop: SerializableConfiguration)
 
-/** Sinks whose rows are out when their task commits, and not only when the driver does. */
-trait TaskGroups {
+/** A task's part of all sinks of a kind whose rows are out when their task commits, and not only
+  * when the driver does.
+  */
+trait ByTask {
   def writer(sink: Int, plan: SinkPlan): SinkWriter
   def commit(): Unit
   def abort(): Unit
 }
 
+/** What the tasks are told of the sinks of such a kind. */
+trait ByTaskPlan extends Serializable {
+  def kind: String
+  def open(task: Int, batch: Long, timeZone: String): ByTask
+}
+
 /** @param start distinguishes the tasks of this query from those of one that lives on elsewhere
-  * @param kafka the groups of the Kafka sinks
+  * @param byTask the sinks whose tasks commit by themselves
   */
 case class SinkTaskFactory(
-    sinks: Array[SinkPlan], kafka: Array[GroupPlan], start: String, timeZone: String, fsync: Boolean)
+    sinks: Array[SinkPlan],
+    byTask: Array[ByTaskPlan],
+    start: String,
+    timeZone: String,
+    fsync: Boolean)
   extends StreamingDataWriterFactory {
 
   override def createWriter(partitionId: Int, taskId: Long, epochId: Long): DataWriter[InternalRow] =
@@ -62,7 +75,7 @@ final class SinkTask(factory: SinkTaskFactory, task: Int, attempt: Long, batch: 
 
   private val widths = factory.sinks.map(_.schema.length)
   private val writers = new Array[SinkWriter](factory.sinks.length)
-  private var groups: TaskGroups = _
+  private val byTask = mutable.LinkedHashMap.empty[String, ByTask]
   private var done = false
 
   override def write(row: InternalRow): Unit = {
@@ -77,10 +90,10 @@ final class SinkTask(factory: SinkTaskFactory, task: Int, attempt: Long, batch: 
 
   private def makeWriter(sink: Int): SinkWriter = {
     val plan = factory.sinks(sink)
-    if (plan.spec.kind != "kafka") factory.writer(sink, task, attempt, batch)
-    else {
-      if (groups == null) groups = new KafkaTasks(factory.kafka, task, batch, factory.timeZone)
-      groups.writer(sink, plan)
+    factory.byTask.find(_.kind == plan.spec.kind) match {
+      case None => factory.writer(sink, task, attempt, batch)
+      case Some(of) =>
+        byTask.getOrElseUpdate(of.kind, of.open(task, batch, factory.timeZone)).writer(sink, plan)
     }
   }
 
@@ -88,14 +101,14 @@ final class SinkTask(factory: SinkTaskFactory, task: Int, attempt: Long, batch: 
     val open = writers.toSeq.filter(_ != null)
     open.foreach(_.finish())
     // Last: what can still fail in this task has not failed by now.
-    if (groups != null) groups.commit()
+    byTask.values.foreach(_.commit())
     done = true
     TaskFiles(task, open.flatMap(_.staged), open.flatMap(_.shown))
   }
 
   override def abort(): Unit = {
     done = true
-    if (groups != null) groups.abort()
+    byTask.values.foreach(_.abort())
     writers.foreach(w => if (w != null) w.abort())
   }
 

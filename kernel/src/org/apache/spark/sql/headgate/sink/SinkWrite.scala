@@ -15,8 +15,9 @@ import org.apache.spark.sql.execution.datasources.csv.CSVFileFormat
 import org.apache.spark.sql.execution.datasources.json.JsonFileFormat
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.headgate.{Counters, Fence, RunningBatch, StopAfterBatch}
-import org.apache.spark.sql.headgate.kafka.{GroupPlan, KafkaDriver}
+import org.apache.spark.sql.headgate.kafka.KafkaDriver
 import org.apache.spark.sql.headgate.log.Topic
+import org.apache.spark.sql.headgate.pulsar.PulsarDriver
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
@@ -39,14 +40,17 @@ final class SinkWrite(session: SparkSession, spec: JobSpec, schema: StructType, 
 
   override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory = {
     recovered
-    val kafka = if (sinks.exists(_.kind == "kafka")) {
-      // Their tasks commit by themselves: a driver that lost its lease must not start any.
-      fence().foreach(_.check())
-      KafkaDriver.plans(session, spec, info.numPartitions)
-    } else Array.empty[GroupPlan]
-    SinkTaskFactory(sinks.zip(structs).map { case (s, struct) => plan(s, struct) }, kafka, start,
-      session.sessionState.conf.sessionLocalTimeZone, fsync)
+    // Their tasks commit by themselves: a driver that lost its lease must not start any.
+    if (has("kafka") || has("pulsar")) fence().foreach(_.check())
+    // Only those that there are: the classes of the others' clients may be missing.
+    val byTask = Array.newBuilder[ByTaskPlan]
+    if (has("kafka")) byTask += KafkaDriver.plan(session, spec, info.numPartitions)
+    if (has("pulsar")) byTask += PulsarDriver.plan(session, spec, info.numPartitions)
+    SinkTaskFactory(sinks.zip(structs).map { case (s, struct) => plan(s, struct) }, byTask.result(),
+      start, session.sessionState.conf.sessionLocalTimeZone, fsync)
   }
+
+  private def has(kind: String): Boolean = sinks.exists(_.kind == kind)
 
   private def fence(): Option[Fence] = RunningBatch.current(session).flatMap { b =>
     Fence.of(new Path(b.checkpointLocation).getParent, session.sessionState.newHadoopConf())
@@ -108,7 +112,7 @@ final class SinkWrite(session: SparkSession, spec: JobSpec, schema: StructType, 
         case "files" =>
           filesCommit(sinks(s)).commit(epochId, staged)
           if (staged.nonEmpty) reachMidway()
-        case "kafka" => // is out: its tasks have committed
+        case "kafka" | "pulsar" => // is out: its tasks have committed
         case _ => show(sinks(s), epochId, tasks.flatMap(_.shown).filter(_.sink == s))
       }
     }

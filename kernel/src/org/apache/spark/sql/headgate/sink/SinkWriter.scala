@@ -10,6 +10,7 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.mapreduce.{TaskAttemptContext, TaskAttemptID, TaskID, TaskType}
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl
 
+import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.datasources.{OutputWriter, OutputWriterFactory}
 import org.apache.spark.sql.headgate.json.{JsonBytes, JsonRowWriter}
@@ -36,6 +37,15 @@ abstract class SinkWriter {
 /** Which task of which batch writes, for the names of its staged files. */
 case class TaskPlace(sink: Int, writerId: String, batch: Long, task: Int, attempt: String) {
   def prefix: String = f"$writerId-$batch%010d-$task%05d-$attempt"
+}
+
+object TaskPlace {
+
+  /** Whether an earlier attempt of the task that runs on this thread was made. */
+  def isRetry: Boolean = {
+    val context = TaskContext.get()
+    context != null && (context.attemptNumber() > 0 || context.stageAttemptNumber() > 0)
+  }
 }
 
 /** Rows that were written by an earlier attempt of this batch: counted above, not written again. */
