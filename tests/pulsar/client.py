@@ -46,6 +46,7 @@ class Pulsar:
         self.url = url
         quiet = pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull)
         self.client = pulsar.Client(url, logger=quiet, **options)
+        self.headers = {"Content-Type": "application/json"}
         self._web = web_address(url) + "/admin/v2/persistent/public/default/"
 
     def close(self) -> None:
@@ -150,7 +151,7 @@ class Pulsar:
         request = urllib.request.Request(
             self._web + path,
             data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json"},
+            headers=self.headers,
             method=method,
         )
         with urllib.request.urlopen(request, timeout=30) as answer:
