@@ -47,7 +47,6 @@ class Pulsar:
         quiet = pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull)
         self.client = pulsar.Client(url, logger=quiet, **options)
         self.headers = {"Content-Type": "application/json"}
-        self._web = web_address(url) + "/admin/v2/persistent/public/default/"
 
     def close(self) -> None:
         self.client.close()
@@ -147,9 +146,11 @@ class Pulsar:
         return sorted(set(found) - {"pulsar.dedup"})
 
     def ask(self, path: str, method: str = "GET", body: Any = None) -> Any:
-        """One request to the REST interface."""
+        """One request to the REST interface, about a topic or (with a slash) anything."""
+        if not path.startswith("/"):
+            path = f"/persistent/public/default/{path}"
         request = urllib.request.Request(
-            self._web + path,
+            f"{web_address(self.url)}/admin/v2{path}",
             data=None if body is None else json.dumps(body).encode(),
             headers=self.headers,
             method=method,

@@ -32,7 +32,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     with PulsarBroker(tmp_path_factory.mktemp("secured"), settings=settings()) as broker:
         admin = Pulsar(broker.servers, authentication=pulsar.AuthenticationToken(token("admin")))
         admin.headers["Authorization"] = f"Bearer {token('admin')}"
-        admin.ask("../../../namespaces/public/default/permissions/reader", "POST", ["consume"])
+        admin.ask("/namespaces/public/default/permissions/reader", "POST", ["consume"])
         yield Secured(broker.servers, admin)
         admin.close()
 
