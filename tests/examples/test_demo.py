@@ -39,6 +39,25 @@ def test_the_demo_accounts_for_every_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_store_on_pulsar_goes_on_from_a_checkpoint_without_reading_its_tables(
+    tmp_path: Path,
+) -> None:
+    sizes = ["--orders", "3000", "--users", "400", "--items", "40"]
+    ran = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "store" / "demo_pulsar.py"), "--dir", "demo",
+         *sizes],
+        cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    *_, read_again, last = ran.stdout.splitlines()
+    assert read_again == "users and items that the new run read: 0"
+    counts = [int(number.replace(",", "")) for number in re.findall(r"[\d,]+", last)]
+    assert last.endswith("= 3,000 orders produced: every order is there once")
+    assert sum(counts[:4]) == counts[4] == 3_000
+    assert min(counts) > 0, "each kind of order is there"
+
+
+@pytest.mark.slow
 def test_the_getting_started_page_does_what_it_says(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "getting-started.md").read_text()
     section = page[page.index("## A job of your own") : page.index("`--bounded` reads")]

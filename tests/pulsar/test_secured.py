@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,9 @@ from pyspark.sql import SparkSession
 
 import headgate as hg
 from headgate.brokers import PulsarBroker
+from headgate.brokers.process import free_port
 from headgate.errors import HeadgateError
+from tests.pulsar import certificates
 from tests.pulsar.client import Pulsar, Send
 from tests.pulsar.secured import settings, token
 from tests.reading import Reading
@@ -24,16 +27,30 @@ class Secured:
     """A broker with the roles admin (may do all) and reader (may consume, and nothing else)."""
 
     url: str
+    options: dict[str, str]
+    """What TLS needs, where there is an openssl to make certificates with."""
     admin: Pulsar
 
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    with PulsarBroker(tmp_path_factory.mktemp("secured"), settings=settings()) as broker:
+    folder = tmp_path_factory.mktemp("secured")
+    own, tls = settings(), shutil.which("openssl") is not None
+    if tls:
+        ports = {"brokerServicePortTls": str(free_port()), "webServicePortTls": str(free_port())}
+        own |= {**certificates.make(folder), **ports}
+    with PulsarBroker(folder / "pulsar", settings=own) as broker:
         admin = Pulsar(broker.servers, authentication=pulsar.AuthenticationToken(token("admin")))
         admin.headers["Authorization"] = f"Bearer {token('admin')}"
         admin.ask("/namespaces/public/default/permissions/reader", "POST", ["consume"])
-        yield Secured(broker.servers, admin)
+        if tls:
+            options = {
+                "tls_trust_certs": own["tlsTrustCertsFilePath"],
+                "admin_url": f"https://127.0.0.1:{own['webServicePortTls']}",
+            }
+            yield Secured(f"pulsar+ssl://127.0.0.1:{own['brokerServicePortTls']}", options, admin)
+        else:
+            yield Secured(broker.servers, {}, admin)
         admin.close()
 
 
@@ -43,7 +60,7 @@ def reading(spark: SparkSession, tmp_path: Path) -> Reading:
 
 
 @pytest.mark.slow
-def test_should_read_and_write_with_a_token_and_say_what_a_role_may_not(
+def test_should_read_and_write_with_a_token_and_tls_and_say_what_a_role_may_not(
     secured: Secured, reading: Reading, tmp_path: Path
 ) -> None:
     orders, out = secured.admin.topic(2), secured.admin.topic(2)
@@ -56,16 +73,16 @@ def test_should_read_and_write_with_a_token_and_say_what_a_role_may_not(
         def copying(job: hg.Job) -> None:
             source = hg.PulsarSource(
                 secured.url, orders, "id BIGINT", subscription="copy",
-                options={"token_file": str(file)},
+                options={**secured.options, "token_file": str(file)},
             )  # fmt: skip
-            sink = hg.PulsarSink(secured.url, out, key="id", options=options)
+            sink = hg.PulsarSink(secured.url, out, key="id", options={**secured.options, **options})
             job.source("in", source).sink("out", sink)
 
         return copying
 
     with pytest.raises(HeadgateError, match="broker does not let the job in"):
-        reading.go(hg.PulsarSource(secured.url, orders, "id BIGINT"))
-    wrong = {"token": token("reader")[:-4] + "AAAA"}
+        reading.go(hg.PulsarSource(secured.url, orders, "id BIGINT", options=secured.options))
+    wrong = {**secured.options, "token": token("reader")[:-4] + "AAAA"}
     with pytest.raises(HeadgateError, match="broker does not let the job in"):
         reading.go(hg.PulsarSource(secured.url, orders, "id BIGINT", options=wrong))
     with pytest.raises(HeadgateError) as refused:
