@@ -37,8 +37,6 @@ RESOURCES = Path(__file__).resolve().parent.parent / "resources"
 _START_SECONDS = 120.0
 _STOP_SECONDS = 30.0
 _POLL_SECONDS = 0.1
-# How a bookie of Pulsar excuses an error at its first start.
-_HARMLESS = "this is okay"
 
 
 class Started(StrEnum):
@@ -68,6 +66,8 @@ class LocalBroker(ABC):
     kind: ClassVar[str]
     release: ClassVar[str]
     lock: ClassVar[Path]
+    harmless: ClassVar[tuple[str, ...]] = ()
+    """Words in errors of its log that are no reason why it ended."""
 
     def __init__(self, folder: Path, *, settings: Mapping[str, str] | None = None) -> None:
         self._files = LocalFiles(folder)
@@ -253,7 +253,8 @@ class LocalBroker(ABC):
         lines = said.splitlines()
         for number, line in enumerate(lines):
             words = line.split(maxsplit=2)
-            if len(words) == 3 and words[1] in ("ERROR", "FATAL") and _HARMLESS not in line:
+            is_error = len(words) == 3 and words[1] in ("ERROR", "FATAL")
+            if is_error and not any(known in line for known in self.harmless):
                 # the exception is on the line after the message
                 cause = lines[number + 1] if number + 1 < len(lines) else ""
                 return f"{words[2]} {cause}".strip() if "Exception" in cause else words[2]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-import urllib.error
-import urllib.request
+import socket
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +11,8 @@ from typing import Any
 
 from headgate.brokers.base import LOCKS, RESOURCES, LocalBroker
 from headgate.brokers.process import HOST, BrokerRecord
+from headgate.connectors.pulsar_admin import PulsarAdmin
+from headgate.connectors.pulsar_client import PulsarAccess
 from headgate.connectors.pulsar_names import web_address
 from headgate.errors import HeadgateError
 from headgate.snapshots.files import read_json, write_json
@@ -41,7 +41,6 @@ _JVM = (
 _SETTINGS = {
     "bindAddress": HOST,
     "advertisedAddress": HOST,
-    "listeningInterface": "lo",
     "allowLoopback": "true",
     # else the bookie takes any port, and not the one that it is given
     "allowEphemeralPorts": "true",
@@ -63,6 +62,9 @@ _SETTINGS = {
     # What is acknowledged is in the journal, and outlives a kill; the disk is not waited for.
     "journalWriteData": "true",
     "journalSyncData": "false",
+    # A disk that others have almost filled is no reason to refuse to write.
+    "diskUsageThreshold": "0.999",
+    "diskUsageWarnThreshold": "0.99",
     "loadBalancerEnabled": "false",
 }
 
@@ -80,6 +82,7 @@ class PulsarBroker(LocalBroker):
     kind = "pulsar"
     release = RELEASE
     lock = LOCK
+    harmless = ("this is okay", "/ledgers already exists")
 
     @property
     def web(self) -> str:
@@ -99,18 +102,19 @@ class PulsarBroker(LocalBroker):
     ) -> tuple[str, list[str]]:
         stored = self._stored()
         if stored is None:
+            self._files.delete_tree("data")
             name = f"standalone-{uuid.uuid4().hex[:12]}"
             stored = {"version": 1, "cluster": name, "bookie": ports["bookie"]}
             write_json(self._files, _STORAGE, stored)
         own = {
             "clusterName": stored["cluster"],
+            "listeningInterface": _loopback(),
             "brokerServicePort": str(ports[""]),
             "webServicePort": str(ports["web"]),
         }
         lines = [f"{name}={value}\n" for name, value in {**_SETTINGS, **own, **settings}.items()]
         head = "# Written at every start by headgate broker start.\n"
         self._files.write_text("standalone.conf", head + "".join(lines))
-        os.chmod(self.folder / "standalone.conf", 0o600)  # settings may hold a key
         log_settings = (RESOURCES / "pulsar-log4j2.properties").read_text(encoding="utf-8")
         self._files.write_text("log4j2.properties", log_settings)
         return stored["cluster"], [
@@ -132,26 +136,27 @@ class PulsarBroker(LocalBroker):
             )
         if found is not None:
             check_version(found, _STORAGE)
-        return found
+        # A bookie that was killed before it had written this cannot start again, nor had a message.
+        return found if (self.folder / "data/bookkeeper/current/VERSION").exists() else None
 
     def _serves(self, record: BrokerRecord) -> bool:
-        # The namespace is the last thing that a first start makes.
-        return record.cluster_id in _ask(record, "clusters") and "public/default" in _ask(
-            record, "namespaces/public"
-        )
+        # Where tokens are asked for, the broker has one of its own to talk to itself.
+        given = record.settings.get("brokerClientAuthenticationParameters", "")
+        options = {"token": given.removeprefix("token:")} if given.startswith("token:") else {}
+        admin = PulsarAdmin(PulsarAccess(record.servers, options), timeout=_ANSWER_SECONDS)
+        try:
+            # In the order in which a first start makes them: whoever asks too early makes the
+            # broker write errors into its log.
+            return (
+                record.cluster_id in admin.clusters()
+                and "public" in admin.tenants()
+                and "public/default" in admin.namespaces("public")
+            )
+        except HeadgateError:
+            return False
 
 
-def _ask(record: BrokerRecord, path: str) -> list[Any]:
-    """A list from the REST interface; an empty one if nobody answers with one."""
-    request = urllib.request.Request(f"{record.web}/admin/v2/{path}")
-    # Where tokens are asked for, the broker has one of its own to talk to itself.
-    token = record.settings.get("brokerClientAuthenticationParameters", "").removeprefix("token:")
-    if token:
-        request.add_header("Authorization", f"Bearer {token}")
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(request, timeout=_ANSWER_SECONDS) as answer:
-            found = json.load(answer)
-    except (OSError, ValueError, urllib.error.HTTPError):
-        return []
-    return found if isinstance(found, list) else []
+def _loopback() -> str:
+    """What this system calls the interface without which a bookie would listen on all of them."""
+    names = [name for _, name in socket.if_nameindex()]
+    return next((name for name in names if name.startswith("lo")), "lo")

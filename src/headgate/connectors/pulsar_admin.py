@@ -67,6 +67,18 @@ class PulsarAdmin:
             return False
         return True
 
+    def clusters(self) -> list[str]:
+        """The names of the clusters that the service knows, its own among them."""
+        return self._names("clusters")
+
+    def tenants(self) -> list[str]:
+        """The names of all tenants."""
+        return self._names("tenants")
+
+    def namespaces(self, tenant: str) -> list[str]:
+        """The namespaces of a tenant, as `tenant/namespace`."""
+        return self._names(f"namespaces/{quote(tenant, safe='')}")
+
     def partitions(self, topic: PulsarTopicName) -> int | None:
         """How many partitions a topic has; 0 if it is not partitioned, None if it is not there."""
         try:
@@ -182,6 +194,10 @@ class PulsarAdmin:
         """
         found = self._ask("GET", f"{topic.path}/lastMessageId", what=topic)
         return int(found["ledgerId"]), int(found["entryId"]), int(found.get("batchIndex", -1))
+
+    def _names(self, path: str) -> list[str]:
+        found = self._ask("GET", path, what=path)
+        return found if isinstance(found, list) else []
 
     def _count(self, topic: PulsarTopicName) -> int:
         count = self.partitions(topic)
@@ -302,10 +318,18 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 def _opener(access: PulsarAccess) -> urllib.request.OpenerDirector:
+    # Like Pulsar's own clients it goes through no proxy, whatever the environment says.
+    handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({}), _NoRedirects()]
+    if access.admin_url.startswith("https:"):
+        handlers.append(urllib.request.HTTPSHandler(context=_context(access)))
+    return urllib.request.build_opener(*handlers)
+
+
+def _context(access: PulsarAccess) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=access.options.get("tls_trust_certs"))
     if access.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if "tls_cert" in access.options:
         context.load_cert_chain(access.options["tls_cert"], access.options["tls_key"])
-    return urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _NoRedirects())
+    return context

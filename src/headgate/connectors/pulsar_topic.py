@@ -36,6 +36,7 @@ _ANSWER_SECONDS = 10
 _POLL_SECONDS = 0.2
 # Where a turn over all partitions of a followed topic has to wait for each of them.
 _TURN_MILLIS = 50
+_TURN_MESSAGES = 1000
 _SILENCE_SECONDS = 30.0
 # What exceptions and results of the client are called.
 _UNREACHABLE = ("Timeout", "ConnectError", "NotConnected", "ServiceUnitNotReady")
@@ -181,7 +182,10 @@ class PulsarTopic(TopicClient):
             while True:
                 quiet = True
                 for number, reader in enumerate(readers):
-                    while (message := _next(reader, patience)) is not None:
+                    for _ in range(_TURN_MESSAGES):  # and then the next one's turn
+                        message = _next(reader, patience)
+                        if message is None:
+                            break
                         quiet = False
                         if _is_from(message, start):
                             yield _record(number, _id(message), message)
