@@ -359,3 +359,22 @@ class TestWhereEverybodyMakesTopicsAndShowsATokenFirst:
             assert nobody.run("read") == 1
             err = capsys.readouterr().err
             assert "did not let us in (HTTP 401 Unauthorized): correct the option token" in err
+
+    def test_should_need_no_more_than_the_rights_to_send_and_to_read(
+        self, url: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        admin = PulsarAdmin(PulsarAccess(url, {"token": secured.token("admin")}))
+        admin._ask(
+            "POST", "namespaces/public/default/permissions/clerk", ["produce", "consume"],
+            what="namespace",
+        )  # fmt: skip
+        made = self.topic(url, capsys, f"token={secured.token('admin')}").create()
+        clerk = self.topic(url, capsys, f"token={secured.token('clerk')}")
+        clerk.name = made.name
+        clerk.produce("1\n")
+        assert clerk.lines() == ["1"]
+        assert clerk.run("describe") == 0
+        assert "retention not to be seen" in capsys.readouterr().out
+        clerk.name = "another"
+        assert clerk.run("create") == 1
+        assert f"does not let us use {url}/another (Unauthorized" in capsys.readouterr().err
