@@ -17,7 +17,11 @@ from headgate.plan import BuiltJob, SinkOp, SourceOp, TableOp
 
 
 def findings(built: BuiltJob, spark: SparkSession) -> Iterator[tuple[Step, Finding]]:
-    """What the brokers say about every source, table and sink that lives in one."""
+    """What the brokers say about every source, table and sink that lives in one.
+
+    A broker that does not answer is asked once: each time takes half a minute.
+    """
+    silent: dict[str, str] = {}
     for node in built.nodes:
         operation = node.operation
         asked: Source | Sink | None = None
@@ -25,9 +29,26 @@ def findings(built: BuiltJob, spark: SparkSession) -> Iterator[tuple[Step, Findi
             asked = operation.source
         elif isinstance(operation, SinkOp):
             asked = operation.sink
-        if asked is not None:
-            for finding in asked.live(spark):
-                yield node.step, finding
+        if asked is None:
+            continue
+        address = asked.describe()
+        service = _service(address)
+        if service in silent:
+            yield node.step, Finding(address, silent[service], Reason.BROKER_UNREACHABLE)
+            continue
+        for finding in asked.live(spark):
+            if finding.reason is Reason.BROKER_UNREACHABLE:
+                silent[service] = finding.text
+            yield node.step, finding
+
+
+def _service(address: str) -> str:
+    """The part of an address that topics of one broker share.
+
+    >>> _service("kafka://a:9092,b:9092/orders"), _service("pulsar://a:6650/shop/live/orders")
+    ('kafka://a:9092,b:9092', 'pulsar://a:6650')
+    """
+    return "/".join(address.split("/")[:3])
 
 
 @dataclass(frozen=True)
@@ -68,9 +89,11 @@ def prepare(built: BuiltJob, spark: SparkSession) -> Iterator[str]:
     Gives what was changed at the brokers, in sentences. A broker that does not answer is no reason
     to raise: it may come back, and the job's restart strategy says how long to wait for it.
     """
-    silent = set()
+    silent: set[str] = set()
     for step, finding in findings(built, spark):
         if finding.reason is Reason.BROKER_UNREACHABLE:
+            if not silent:
+                yield f"warning: {finding.text}; the job goes on by its restart strategy"
             silent.add(step.id)
         elif finding.reason is not None:
             raise problem(step, finding)
