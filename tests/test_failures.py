@@ -91,3 +91,35 @@ def test_a_lost_lease_is_never_worth_a_retry() -> None:
 def test_a_jvm_that_is_gone_says_nothing_about_it(text: str) -> None:
     assert explain(text).reason is Reason.DRIVER_GONE
     assert explain(text).sentence == "Spark's JVM is gone"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "said"),
+    [
+        (
+            'HEADGATE_KAFKA {"kind":"TOPIC_MISSING","topic":"t","servers":"h:1","message":"x"}',
+            Reason.TOPIC_MISSING,
+            "there is no topic kafka://h:1/t",
+        ),
+        (
+            'HEADGATE_PULSAR {"kind":"TOPIC_MISSING","topic":"t","servers":"pulsar://h:1"}',
+            Reason.TOPIC_MISSING,
+            "there is no topic pulsar://h:1/t",
+        ),
+        (
+            'HEADGATE_PULSAR {"kind":"DEDUPLICATION_OFF","topic":"t","servers":"pulsar://h:1"}',
+            Reason.DEDUPLICATION_OFF,
+            "does not drop duplicates",
+        ),
+        (
+            'HEADGATE_PULSAR {"kind":"PULSAR","message":"TopicTerminatedException: gone"}',
+            Reason.PULSAR,
+            "Pulsar refused a request: TopicTerminatedException: gone",
+        ),
+    ],
+)
+def test_a_brokers_failure_is_told_with_its_address(line: str, reason: Reason, said: str) -> None:
+    failure = explain(f"Job aborted: org.apache.X: {line}\n\tat org.apache.Foo")
+    assert failure.reason is reason
+    assert said in failure.sentence
+    assert not Reason.DEDUPLICATION_OFF.retryable and Reason.PULSAR.retryable

@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate import kernel
+from headgate.connectors.pulsar_names import PulsarTopicName
 from tests.kernel.pulsar_support import Job
 from tests.pulsar.topics import Pulsar
 
@@ -146,13 +147,26 @@ def test_should_put_keys_where_pulsars_own_router_puts_them(job: Job, pulsar: Pu
 
 def test_should_spread_rows_without_a_key(job: Job, pulsar: Pulsar) -> None:
     out = pulsar.topic(3)
-    spec = job.spec(job.sink(out), run="r-spread")
+    spec = job.spec(job.sink(out, entry_rows=3), run="r-spread")
     kernel.arm_crash(job.spark, "r-spread", "in_transaction")
     with pytest.raises(Exception, match="HEADGATE_CRASH"):
         job.run(job.one(), spec)
     job.run(job.one(), spec)
     assert pulsar.ids(out) == list(range(20))
     assert {m.partition for m in pulsar.read(out)} == {0, 1, 2}
+
+
+def test_should_write_a_topic_that_is_not_partitioned(job: Job, pulsar: Pulsar) -> None:
+    out = f"plain-{job.name}"
+    pulsar.ask("PUT", f"persistent/public/default/{out}")
+    pulsar.admin.set_deduplication(PulsarTopicName.parse(out), True)
+    while "pulsar.dedup" not in pulsar.admin.internal(PulsarTopicName.parse(out))["cursors"]:
+        pass
+    spec = job.spec(out, run="r-plain")
+    _crash(job, spec, "in_transaction", [out])
+    job.run(job.one(KEY, "id"), spec)
+    assert pulsar.ids(out) == list(range(20))
+    assert job.layouts(out, "r-plain") == [(0, 0)]
 
 
 def test_should_write_at_least_once_without_names_and_numbers(job: Job, pulsar: Pulsar) -> None:

@@ -90,12 +90,10 @@ class Pulsar:
     def read(self, topic: str) -> list[Read]:
         """Every message, partition by partition in the order of the topic."""
         count = self.admin.partitions(PulsarTopicName.parse(topic))
-        assert count
+        parts = [f"{topic}-partition-{number}" for number in range(count)] if count else [topic]
         with self.client() as client:
             return [
-                read
-                for number in range(count)
-                for read in _partition(client, f"{topic}-partition-{number}", number)
+                r for number, part in enumerate(parts) for r in _partition(client, part, number)
             ]
 
     def ids(self, topic: str) -> list[int]:

@@ -39,8 +39,11 @@ private[pulsar] object Clients {
     } finally release(shared)
   }
 
+  /** The client's own limit comes first, and says more. */
+  private val SlackMs = 2000L
+
   /** The value of a future, or what it failed with; it is not waited for longer than our patience. */
-  def result[T](future: CompletableFuture[T], ms: Long = PatienceMs): T =
+  def result[T](future: CompletableFuture[T], ms: Long = PatienceMs + SlackMs): T =
     try future.get(ms, TimeUnit.MILLISECONDS)
     catch { case e: ExecutionException => throw e.getCause }
 

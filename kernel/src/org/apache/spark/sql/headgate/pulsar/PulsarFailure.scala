@@ -22,6 +22,8 @@ object PulsarFailure {
   val NotDeduplicated = "DEDUPLICATION_OFF"
   val Other = "PULSAR"
 
+  private val Quoted = "^\\{\"errorMsg\":\"(.*?)\",\"reqId\"".r
+
   def missing(topic: String, service: String, cause: Throwable = null): PulsarFailure =
     new PulsarFailure(TopicMissing, topic, service, s"the topic '$topic' is not there", cause)
 
@@ -46,7 +48,7 @@ object PulsarFailure {
   private def kindOf(error: Throwable): String = error match {
     case _: NotFoundException | _: TopicDoesNotExistException => TopicMissing
     case _: InvalidMessageException => TooLarge
-    case e: NotAllowedException if BrokerFailure.said(e).contains("maximum message size") => TooLarge
+    case e: NotAllowedException if saidBy(e).contains("maximum message size") => TooLarge
     case _: AuthenticationException | _: AuthorizationException |
         _: UnsupportedAuthenticationException | _: GettingAuthenticationDataException => NotAuthorised
     case _: ProducerBusyException | _: ProducerFencedException => Fenced
@@ -56,8 +58,14 @@ object PulsarFailure {
     case _ => Other
   }
 
+  /** The broker's words; the client puts them into a JSON object with addresses and numbers. */
+  private def saidBy(error: Throwable): String = {
+    val said = BrokerFailure.said(error)
+    Quoted.findFirstMatchIn(said).map(_.group(1)).filter(_.nonEmpty).getOrElse(said)
+  }
+
   private def textOf(kind: String, cause: Throwable, topic: String, service: String): String = {
-    val said = BrokerFailure.said(cause)
+    val said = saidBy(cause)
     kind match {
       case TopicMissing => s"the topic '${Option(topic).getOrElse(said)}' is not there"
       case TooLarge => s"a record is too large ($said)"

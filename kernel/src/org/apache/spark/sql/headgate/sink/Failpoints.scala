@@ -12,7 +12,8 @@ class HeadgateCrash(message: String) extends RuntimeException(message)
   *  - `mid_sink`: after the commit point of the first sink that has rows, before it is all visible
   *  - `after_sink`: after all sinks and the journal, before Spark's own commit
   *  - `before_transaction`, `in_transaction`, `after_transaction`: in one task of a Kafka sink, before
-  *    its transaction, before the transaction's commit, and after it
+  *    its transaction, before the transaction's commit, and after it; of a Pulsar sink, before its
+  *    first row, before the last rows are sent, and when all are acknowledged
   *  - `before_commit`, `after_commit`: around Spark's own commit; only by HEADGATE_HALT
   *
   * With the environment variable `HEADGATE_HALT=<point>:<batch>` the whole process dies there.
