@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate import kernel
 from headgate.connectors.log_files import Record, TopicFiles
 from tests.kernel.support import SINKS, decode, read_stream, run
-from tests.pulsar.topics import Pulsar
+from tests.pulsar.client import Pulsar
 
 TASKS = 3
 

@@ -17,9 +17,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate import kernel
-from headgate.connectors.pulsar_names import PulsarTopicName
 from tests.kernel.pulsar_support import Job
-from tests.pulsar.topics import Pulsar
+from tests.pulsar.client import Pulsar
 
 TASK_POINTS = ["before_transaction", "in_transaction", "after_transaction"]
 POINTS = [*TASK_POINTS, "before_sink", "after_sink"]
@@ -157,11 +156,7 @@ def test_should_spread_rows_without_a_key(job: Job, pulsar: Pulsar) -> None:
 
 
 def test_should_write_a_topic_that_is_not_partitioned(job: Job, pulsar: Pulsar) -> None:
-    out = f"plain-{job.name}"
-    pulsar.ask("PUT", f"persistent/public/default/{out}")
-    pulsar.admin.set_deduplication(PulsarTopicName.parse(out), True)
-    while "pulsar.dedup" not in pulsar.admin.internal(PulsarTopicName.parse(out))["cursors"]:
-        pass
+    out = pulsar.topic(0)
     spec = job.spec(out, run="r-plain")
     _crash(job, spec, "in_transaction", [out])
     job.run(job.one(KEY, "id"), spec)
@@ -237,9 +232,9 @@ def test_should_write_key_value_properties_and_time(job: Job, pulsar: Pulsar) ->
     )
     sink = job.sink(out, "key", "value", "properties", "event_time")
     job.run(frame, job.spec(sink))
-    found = sorted(pulsar.read(out), key=lambda m: m.event_time_ms)
+    found = sorted(pulsar.read(out), key=lambda m: m.event_ms)
     assert [m.value for m in found] == [None if n == 2 else f"v{n}" for n in range(20)]
-    assert [m.event_time_ms for m in found] == [1_700_000_000_000 + n for n in range(20)]
+    assert [m.event_ms for m in found] == [1_700_000_000_000 + n for n in range(20)]
     assert [m.properties for m in found] == [(("a", "x"), ("b", str(n))) for n in range(20)]
 
 
@@ -247,15 +242,12 @@ def test_should_wait_for_a_producer_that_has_not_let_go_of_its_name(
     job: Job, pulsar: Pulsar
 ) -> None:
     out = pulsar.topic()
-    with pulsar.client() as client:
-        others = [
-            client.create_producer(f"{out}-partition-0", f"headgate.{job.name}.r1.{out}.{task}")
-            for task in range(3)
-        ]
-        leaving = threading.Timer(2, lambda: [other.close() for other in others])
-        leaving.start()
-        job.run(job.one(KEY, "id"), job.spec(out))
-        leaving.join()
+    names = [f"headgate.{job.name}.r1.{out}.{task}" for task in range(3)]
+    others = [pulsar.client.create_producer(f"{out}-partition-0", name) for name in names]
+    leaving = threading.Timer(2, lambda: [other.close() for other in others])
+    leaving.start()
+    job.run(job.one(KEY, "id"), job.spec(out))
+    leaving.join()
     assert pulsar.ids(out) == list(range(20))
 
 
@@ -265,7 +257,7 @@ from pathlib import Path
 from headgate import kernel
 from headgate.runtime.session import get_session
 from tests.kernel.pulsar_support import Job
-from tests.pulsar.topics import Pulsar
+from tests.pulsar.client import Pulsar
 with_ = json.loads(sys.argv[1])
 spark = get_session(master=with_["master"], conf=with_["conf"])
 kernel.need_pulsar(spark)

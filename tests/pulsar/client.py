@@ -13,6 +13,8 @@ from typing import Any
 
 import pulsar
 
+from headgate.connectors.pulsar_admin import PulsarAdmin
+from headgate.connectors.pulsar_client import PulsarAccess
 from headgate.connectors.pulsar_names import web_address
 
 
@@ -22,11 +24,12 @@ class Read:
 
     partition: int
     id: str
-    key: str
-    value: str
+    key: str | None
+    value: str | None
     publish_ms: int
     event_ms: int
-    properties: dict[str, str]
+    properties: tuple[tuple[str, str], ...]
+    producer: str
 
 
 @dataclass(frozen=True)
@@ -46,18 +49,29 @@ class Pulsar:
         self.url = url
         quiet = pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull)
         self.client = pulsar.Client(url, logger=quiet, **options)
+        self.admin = PulsarAdmin(PulsarAccess(url))
         self.headers = {"Content-Type": "application/json"}
 
     def close(self) -> None:
         self.client.close()
 
-    def topic(self, partitions: int = 2) -> str:
-        """A new topic's name; 0 partitions is a topic that is not partitioned."""
+    def topic(self, partitions: int = 1, *, deduplication: bool | None = None) -> str:
+        """A new topic's name; 0 partitions is a topic that is not partitioned.
+
+        Whether it drops duplicates is left to the broker, which does, unless it is told.
+        """
         name = f"t-{uuid.uuid4().hex[:12]}"
         self.create(name, partitions)
+        if deduplication is not None:
+            self.ask(f"{name}/deduplicationEnabled", "POST", deduplication)
+            until(lambda: all(self.drops_duplicates(p) is deduplication for p in self.parts(name)))
         return name
 
-    def create(self, name: str, partitions: int = 2) -> None:
+    def drops_duplicates(self, part: str) -> bool:
+        """Whether a partition has begun to, or has ended."""
+        return "pulsar.dedup" in self.ask(f"{part}/internalStats")["cursors"]
+
+    def create(self, name: str, partitions: int) -> None:
         if partitions:
             self.ask(f"{name}/partitions", "PUT", partitions)
         else:
@@ -76,6 +90,19 @@ class Pulsar:
     def partitions(self, name: str) -> list[str]:
         found: list[str] = self.client.get_topic_partitions(f"persistent://public/default/{name}")
         return found
+
+    def parts(self, name: str) -> list[str]:
+        """The partitions, as the REST interface names them."""
+        return [topic.rpartition("/")[2] for topic in self.partitions(name)]
+
+    def limit(self, name: str, most_bytes: int | None) -> None:
+        """Let the topic refuse entries that are larger, as its owner may."""
+        self.ask(f"{name}/maxMessageSize", "DELETE" if most_bytes is None else "POST", most_bytes)
+
+    def publishers(self, name: str) -> list[str]:
+        """The names of the producers that are connected."""
+        stats = [self.ask(f"{part}/stats") for part in self.parts(name)]
+        return [producer["producerName"] for found in stats for producer in found["publishers"]]
 
     def send(self, name: str, messages: Iterable[Send], *, batch: int = 0) -> None:
         """Send messages, so many in an entry (0: each alone); keys decide the partition."""
@@ -109,40 +136,46 @@ class Pulsar:
                 id = m.message_id()
                 place = f"{id.ledger_id()}:{id.entry_id()}:{id.batch_index()}"
                 found.append(
-                    Read(number, place, m.partition_key(), m.data().decode(),
-                         m.publish_timestamp(), m.event_timestamp(), m.properties())
+                    Read(number, place, m.partition_key() or None,
+                         None if m.has_null_value() else m.data().decode(),
+                         m.publish_timestamp(), m.event_timestamp(),
+                         tuple(sorted(m.properties().items())), m.producer_name())
                 )  # fmt: skip
             reader.close()
         return found
 
+    def ids(self, name: str) -> list[int]:
+        """The field `id` of all values, sorted."""
+        return sorted(json.loads(m.value or "")["id"] for m in self.read(name))
+
     def compact(self, name: str) -> None:
         """Compact every partition, and wait until it is done."""
-        for topic in self.partitions(name):
-            path = f"{topic.rpartition('/')[2]}/compaction"
+        for part in self.parts(name):
+            path = f"{part}/compaction"
             self.ask(path, "PUT")
             until(lambda path=path: self.ask(path)["status"] == "SUCCESS")  # type: ignore[misc]
 
     def backlog(self, name: str, subscription: str) -> int:
         """Entries that the subscription has not acknowledged."""
         total = 0
-        for topic in self.partitions(name):
-            stats = self.ask(f"{topic.rpartition('/')[2]}/stats?getPreciseBacklog=true")
+        for part in self.parts(name):
+            stats = self.ask(f"{part}/stats?getPreciseBacklog=true")
             total += stats["subscriptions"][subscription]["msgBacklog"]
         return total
 
     def acknowledged(self, name: str, subscription: str) -> dict[int, tuple[int, int]]:
         """The last ledger and entry that the subscription has acknowledged, by partition."""
         found = {}
-        for number, topic in enumerate(self.partitions(name)):
-            stats = self.ask(f"{topic.rpartition('/')[2]}/internalStats")
+        for number, part in enumerate(self.parts(name)):
+            stats = self.ask(f"{part}/internalStats")
             ledger, entry = stats["cursors"][subscription]["markDeletePosition"].split(":")
             found[number] = (int(ledger), int(entry))
         return found
 
     def subscriptions(self, name: str) -> list[str]:
         found: list[str] = []
-        for topic in self.partitions(name):
-            found += self.ask(f"{topic.rpartition('/')[2]}/subscriptions")
+        for part in self.parts(name):
+            found += self.ask(f"{part}/subscriptions")
         return sorted(set(found) - {"pulsar.dedup"})
 
     def ask(self, path: str, method: str = "GET", body: Any = None) -> Any:

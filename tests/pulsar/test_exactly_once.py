@@ -20,7 +20,7 @@ from headgate.failures import Reason
 from headgate.runtime.live import SilentDisplay
 from headgate.runtime.run import RunOutcome, run
 from headgate.snapshots.home import Home
-from tests.pulsar.topics import Pulsar
+from tests.pulsar.client import Pulsar
 
 SCHEMA = "id BIGINT, url STRING"
 TASK_POINTS = ("before_transaction", "in_transaction", "after_transaction")
@@ -214,7 +214,7 @@ def test_should_write_key_value_properties_and_time(pipe: Pipe) -> None:
     )  # fmt: skip
     pipe.send(range(0, 4))
     pipe.go(pipe.sinking(sink))
-    found = {m.key: (m.value, m.event_time_ms, m.properties) for m in pipe.pulsar.read(topic)}
+    found = {m.key: (m.value, m.event_ms, m.properties) for m in pipe.pulsar.read(topic)}
     assert found == {
         f"/{n}": (None if n == 2 else f"v{n}", 1_700_000_000_000 + n,
                   (("id", str(n)), ("origin", "test")))

@@ -83,7 +83,7 @@ class TaggedTopics(PulsarTopics):
                 ids[m.partition, m.value] = m.id
             for name in OUTPUTS:
                 for m in pulsar.read(self.prefix + name):
-                    row = json.loads(m.value)
+                    row = json.loads(m.value or "")
                     if name == "malformed":
                         source = places[row["partition"], row["offset"]]
                         found[source.partition, ids[source.partition, source.value or ""]] += 1
