@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pulsar
 import pytest
-from pyspark.sql import SparkSession
 
 import headgate as hg
 from headgate.brokers import PulsarBroker
@@ -52,11 +51,6 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         else:
             yield Secured(broker.servers, {}, admin)
         admin.close()
-
-
-@pytest.fixture
-def reading(spark: SparkSession, tmp_path: Path) -> Reading:
-    return Reading(spark, tmp_path)
 
 
 @pytest.mark.slow

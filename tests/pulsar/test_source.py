@@ -4,30 +4,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 import headgate as hg
 from headgate.errors import GraphError, HeadgateError, JobFailedError, NotFoundError
 from tests.pulsar.client import Pulsar, Send
 from tests.reading import Reading
-
-
-@pytest.fixture
-def pulsar(pulsar_url: str) -> Iterator[Pulsar]:
-    client = Pulsar(pulsar_url)
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def reading(spark: SparkSession, tmp_path: Path) -> Reading:
-    return Reading(spark, tmp_path)
 
 
 def numbered(numbers: range, *, keyed: bool = True, **more: Any) -> list[Send]:

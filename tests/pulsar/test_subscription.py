@@ -6,12 +6,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 import headgate as hg
 from headgate.errors import RefusedError
@@ -29,18 +27,6 @@ def reading(job: hg.Job) -> None:
     source = hg.topic(job.param("topic"), schema="id BIGINT", subscription="shop", max_records="80")
     job.source("in", source).sink("out", hg.LogSink(job.param("out")))
 """
-
-
-@pytest.fixture
-def pulsar(pulsar_url: str) -> Iterator[Pulsar]:
-    client = Pulsar(pulsar_url)
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def reading(spark: SparkSession, tmp_path: Path) -> Reading:
-    return Reading(spark, tmp_path)
 
 
 def numbered(numbers: range) -> list[Send]:

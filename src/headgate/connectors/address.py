@@ -19,10 +19,11 @@ from headgate.connectors.base import (
     Source,
     Start,
 )
-from headgate.connectors.kafka_client import choice, split_kafka_address
+from headgate.connectors.kafka_client import split_kafka_address
 from headgate.connectors.kafka_sink import KafkaSink
 from headgate.connectors.kafka_source import KafkaSource
 from headgate.connectors.log import LogSink, LogSource
+from headgate.connectors.options import choice
 from headgate.connectors.pulsar_names import split_pulsar_address
 from headgate.connectors.pulsar_sink import PulsarSink
 from headgate.connectors.pulsar_source import PulsarSource

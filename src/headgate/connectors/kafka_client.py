@@ -72,19 +72,6 @@ def split_options(
     return own, client
 
 
-def choice(own: Mapping[str, str], name: str, allowed: Sequence[str]) -> str:
-    """An option that has few values, the first of them by default."""
-    value = own.get(name, allowed[0])
-    if value not in allowed:
-        raise GraphError(
-            f"the option '{name}' is not known",
-            expected=" or ".join(repr(a) for a in allowed),
-            got=repr(value),
-            remedy="use one of them",
-        )
-    return value
-
-
 def find_topics(
     spark: SparkSession, client: Mapping[str, str], names: Sequence[str], *, right: str
 ) -> list[Finding]:

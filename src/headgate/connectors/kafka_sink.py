@@ -7,17 +7,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import BinaryType, DataType, MapType, StringType, TimestampType
+from pyspark.sql.types import DataType
 
 from headgate import kernel
 from headgate.connectors.base import Expr, Finding, Sink, SinkSpec
-from headgate.connectors.kafka_client import (
-    check_servers,
-    choice,
-    find_topics,
-    split_options,
-)
+from headgate.connectors.kafka_client import check_servers, find_topics, split_options
 from headgate.connectors.kafka_names import is_topic
+from headgate.connectors.options import choice
+from headgate.connectors.parts import TEXT, TIME, VALUE, Fit, is_text_map, written_type
 from headgate.durations import Duration, parse_duration
 from headgate.errors import GraphError
 
@@ -27,7 +24,13 @@ _RESERVED = (
     "bootstrap.servers", "transactional.id", "transaction.timeout.ms", "enable.idempotence",
     "acks", "key.serializer", "value.serializer", "partitioner.class", "interceptor.classes",
 )  # fmt: skip
-_TEXT = (StringType, BinaryType)
+_PARTS = {
+    "headers": Fit(
+        lambda kind: is_text_map(kind, *TEXT), "MAP<STRING, STRING> or MAP<STRING, BINARY>"
+    ),
+    "timestamp": TIME,
+    "value": VALUE,
+}
 
 
 @dataclass(frozen=True)
@@ -74,27 +77,7 @@ class KafkaSink(Sink):
         return self.exactly_once
 
     def lead_type(self, part: str, kind: DataType) -> DataType:
-        if part == "headers":
-            fits = (
-                isinstance(kind, MapType)
-                and isinstance(kind.keyType, StringType)
-                and isinstance(kind.valueType, _TEXT)
-            )
-            expected = "MAP<STRING, STRING> or MAP<STRING, BINARY>"
-        elif part == "timestamp":
-            fits, expected = isinstance(kind, TimestampType), "a TIMESTAMP"
-        elif part == "value":
-            fits, expected = isinstance(kind, _TEXT), "STRING or BINARY"
-        else:  # a key of another type is written as text
-            return kind if isinstance(kind, _TEXT) else StringType()
-        if not fits:
-            raise GraphError(
-                f"the record's {part} cannot be made of this",
-                expected=expected,
-                got=kind.simpleString().upper(),
-                remedy="convert it, or leave it out",
-            )
-        return kind
+        return written_type(part, kind, _PARTS)
 
     def check(self) -> None:
         check_servers(self.servers)

@@ -12,12 +12,7 @@ from pyspark.sql.types import StructType
 
 from headgate import kernel
 from headgate.connectors.base import Decoding, Finding, Format, Source, Start, start_option
-from headgate.connectors.kafka_client import (
-    check_servers,
-    choice,
-    find_topics,
-    split_options,
-)
+from headgate.connectors.kafka_client import check_servers, find_topics, split_options
 from headgate.connectors.kafka_names import is_topic
 from headgate.connectors.metadata import (
     KAFKA,
@@ -26,6 +21,7 @@ from headgate.connectors.metadata import (
     parse_metadata,
     with_metadata,
 )
+from headgate.connectors.options import check_limit, choice
 from headgate.errors import GraphError
 from headgate.schemas import Schema, to_struct
 
@@ -99,14 +95,7 @@ class KafkaSource(Source):
         choice({"format": self.format}, "format", ("json", "avro", "raw"))
         own, _ = self._options()
         choice(own, "on_data_loss", ("fail", "continue"))
-        limit = own.get("max_records", MAX_RECORDS)
-        if not limit.isdigit() or int(limit) < 1:
-            raise GraphError(
-                "max_records is not a number of records",
-                expected="1 or more",
-                got=repr(limit),
-                remedy="correct it",
-            )
+        check_limit(own.get("max_records", MAX_RECORDS))
         if isinstance(self.start, Mapping):
             self._check_offsets(self.start)
         else:

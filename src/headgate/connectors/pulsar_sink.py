@@ -10,25 +10,23 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
-    BinaryType,
     CalendarIntervalType,
     DataType,
     MapType,
     StringType,
     StructType,
-    TimestampType,
     VariantType,
 )
 
 from headgate.connectors.base import Expr, Finding, Sink, SinkSpec
-from headgate.connectors.kafka_client import choice
+from headgate.connectors.options import choice
+from headgate.connectors.parts import TIME, VALUE, Fit, is_text_map, written_type
 from headgate.connectors.pulsar_client import PulsarAccess
 from headgate.connectors.pulsar_dedup import ensure_deduplication
 from headgate.connectors.pulsar_live import find_pulsar_topics, java_access
 from headgate.connectors.pulsar_names import PulsarTopicName
 from headgate.errors import GraphError
 
-_TEXT = (StringType, BinaryType)
 _PROPERTIES = ArrayType(StructType().add("key", StringType()).add("value", StringType()))
 
 
@@ -85,29 +83,8 @@ class PulsarSink(Sink):
         return self.exactly_once
 
     def lead_type(self, part: str, kind: DataType) -> DataType:
-        if part == "order_by":
-            fits, expected = _unsortable(kind) is None, "something that can be sorted"
-        elif part == "properties":
-            fits = (
-                isinstance(kind, MapType)
-                and isinstance(kind.keyType, StringType)
-                and isinstance(kind.valueType, StringType)
-            )
-            expected = "MAP<STRING, STRING>"
-        elif part == "event_time":
-            fits, expected = isinstance(kind, TimestampType), "a TIMESTAMP"
-        elif part == "value":
-            fits, expected = isinstance(kind, _TEXT), "STRING or BINARY"
-        else:  # a key of another type is written as text
-            return kind if isinstance(kind, _TEXT) else StringType()
-        if not fits:
-            raise GraphError(
-                f"the message's {part} cannot be made of this",
-                expected=expected,
-                got=kind.simpleString().upper(),
-                remedy="convert it, or leave it out",
-            )
-        return _PROPERTIES if part == "properties" else kind
+        written = written_type(part, kind, _PARTS)
+        return _PROPERTIES if part == "properties" else written
 
     def lead_column(self, part: str, made: Column) -> Column:
         return F.array_sort(F.map_entries(made)) if part == "properties" else made
@@ -148,6 +125,14 @@ class PulsarSink(Sink):
             str(PulsarTopicName.parse(self.topic)),
             {"delivery": self.delivery, "access": java_access(self._access)},
         )
+
+
+_PARTS = {
+    "order_by": Fit(lambda kind: _unsortable(kind) is None, "something that can be sorted"),
+    "properties": Fit(lambda kind: is_text_map(kind, StringType), "MAP<STRING, STRING>"),
+    "event_time": TIME,
+    "value": VALUE,
+}
 
 
 def _unsortable(kind: DataType) -> str | None:

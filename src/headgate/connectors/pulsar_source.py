@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from headgate.connectors.base import Decoding, Finding, Source, Start, start_option
-from headgate.connectors.kafka_client import choice
 from headgate.connectors.metadata import (
     PULSAR,
     Metadata,
@@ -20,6 +19,7 @@ from headgate.connectors.metadata import (
     parse_metadata,
     with_metadata,
 )
+from headgate.connectors.options import check_limit, choice
 from headgate.connectors.pulsar_client import PulsarAccess
 from headgate.connectors.pulsar_ids import Place
 from headgate.connectors.pulsar_names import PulsarTopicName, address_of
@@ -83,14 +83,7 @@ class PulsarSource(Source):
         PulsarTopicName.parse(self.topic)
         choice({"format": self.format}, "format", ("json", "raw"))
         choice(own, "on_data_loss", ("fail", "continue"))
-        limit = own.get("max_records", MAX_RECORDS)
-        if not limit.isdigit() or int(limit) < 1:
-            raise GraphError(
-                "max_records is not a number of records",
-                expected="1 or more",
-                got=repr(limit),
-                remedy="correct it",
-            )
+        check_limit(own.get("max_records", MAX_RECORDS))
         if self.subscription is not None and not self.subscription.strip():
             raise GraphError("the subscription has no name", remedy="name it, or leave it out")
         self._start()
