@@ -16,6 +16,8 @@ from headgate.connectors.pulsar_range import PulsarFailure, failure
 
 _ANSWER_MS = 20_000
 _SAMPLES = 16
+_PREFETCH_BYTES = 16_000_000
+_PREFETCH_MOST = 20_000
 
 
 def first_places(access: PulsarAccess, topic: str) -> dict[str, str]:
@@ -58,6 +60,7 @@ class PulsarPartition:
         self._tail: pulsar.Reader | None = None
         self._last = START
         self._sizes: deque[int] = deque(maxlen=_SAMPLES)
+        self._lengths: deque[int] = deque(maxlen=_SAMPLES)
         if subscription is not None:
             self._subscribe()  # at once: from now on the broker keeps what we have not read
 
@@ -71,7 +74,7 @@ class PulsarPartition:
         self._close_tail()
         reader = self._read(pulsar.MessageId.latest)
         if reader.has_message_available():
-            self._last = Place.of(reader.read_next(_ANSWER_MS).message_id())
+            self._last = self._next(reader)
             self._tail = reader  # it knows when there is something newer
         else:
             reader.close()
@@ -84,7 +87,7 @@ class PulsarPartition:
             reader.seek(millis)
             if not reader.has_message_available():
                 return self.last()
-            return Place.of(reader.read_next(_ANSWER_MS).message_id()).before()
+            return self._next(reader).before()
         finally:
             reader.close()
 
@@ -106,13 +109,20 @@ class PulsarPartition:
         found = self._whole_entry(Place(after.ledger, after.entry + entries))
         return last if found is None or found >= last else found
 
+    @property
+    def prefetch(self) -> int:
+        """How many messages a reader may have waiting, by the lengths of those that were seen."""
+        if not self._lengths:
+            return 1000
+        return max(10, min(_PREFETCH_MOST, int(_PREFETCH_BYTES / max(1, fmean(self._lengths)))))
+
     def check_is_there(self, place: Place) -> None:
         """Raise if a message that was read is gone: those behind it may be gone, too."""
         reader = self._read(place.id(self.number))
         try:
             if not reader.has_message_available():
                 return
-            first = Place.of(reader.read_next(_ANSWER_MS).message_id())
+            first = self._next(reader)
         finally:
             reader.close()
         if first.in_entry > place.in_entry:
@@ -168,7 +178,7 @@ class PulsarPartition:
         try:
             found: Place | None = None
             while reader.has_message_available():
-                at = Place.of(reader.read_next(_ANSWER_MS).message_id())
+                at = self._next(reader)
                 if found is not None and at.in_entry != found.in_entry:
                     break
                 found = at
@@ -179,6 +189,11 @@ class PulsarPartition:
         if found is not None:
             self._sizes.append(max(found.batch, 0) + 1)
         return found
+
+    def _next(self, reader: pulsar.Reader) -> Place:
+        message = reader.read_next(_ANSWER_MS)
+        self._lengths.append(len(message.data()))
+        return Place.of(message.message_id())
 
     def _read(self, id: pulsar.MessageId, queue: int = 1) -> pulsar.Reader:
         return self._client.create_reader(

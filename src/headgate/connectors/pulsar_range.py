@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     import pulsar
     import pyarrow as pa
 
-ROWS_A_BATCH = 10_000
-_PREFETCH = 20_000
+ROWS_A_BATCH, BYTES_A_BATCH = 10_000, 8_000_000
 _PATIENCE_MS = 20_000
 _SILENCES = 6
 
@@ -40,6 +39,8 @@ class Range:
     after: Place
     end: Place
     compacted: bool = False
+    prefetch: int = 1000
+    """How many messages may wait in the client."""
 
     @property
     def where(self) -> str:
@@ -94,7 +95,7 @@ def read_range(wanted: Range, columns: Sequence[str]) -> Iterator[Any]:
         reader = shared_client(wanted.access).create_reader(
             wanted.topic,
             wanted.after.id(wanted.partition),
-            receiver_queue_size=_PREFETCH,
+            receiver_queue_size=wanted.prefetch,
             is_read_compacted=wanted.compacted,
         )
     except pulsar.PulsarException as error:
@@ -139,7 +140,7 @@ def _batches(reader: pulsar.Reader, wanted: Range, columns: Sequence[str]) -> It
                 break
         if wanted.compacted and not message.partition_key() and not message.length():
             continue  # what compaction took out of a batch is left in it as a blank
-        if rows.add(message, place) == ROWS_A_BATCH:
+        if rows.add(message, place):
             yield rows.take()
     if rows.count:
         yield rows.take()
@@ -187,14 +188,15 @@ class _Rows:
 
     def _start(self) -> None:
         self.count = 0
+        self._bytes = 0
         self._values: list[bytes | None] = []
         self._keys: list[str | None] = []
         self._times: list[int] = []
         self._ids: list[tuple[int, int, int]] = []
         self._parts: dict[str, list[Any]] = {name: [] for name in self._extra}
 
-    def add(self, message: Any, id: tuple[int, int, int]) -> int:
-        """One row more; how many there are."""
+    def add(self, message: Any, id: tuple[int, int, int]) -> bool:
+        """One row more; whether the batch is full."""
         key, value = message.partition_key(), message.data()
         # Pulsar's sign for "this key is deleted" is a message without a value
         self._values.append(value if value or not key else None)
@@ -204,7 +206,8 @@ class _Rows:
         for name in self._extra:
             self._parts[name].append(_PARTS[name](message))
         self.count += 1
-        return self.count
+        self._bytes += len(value)
+        return self.count >= ROWS_A_BATCH or self._bytes >= BYTES_A_BATCH
 
     def take(self) -> pa.RecordBatch:
         """The rows as a batch; what follows is for the next."""

@@ -157,6 +157,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                         after.get(number, START),
                         place,
                         self._told.compacted,
+                        self._partition(number).prefetch,
                     )
                 )
                 for number, place in _places(end).items()
