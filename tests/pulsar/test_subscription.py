@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import headgate as hg
-from headgate.errors import RefusedError
+from headgate.errors import JobFailedError, RefusedError
 from headgate.snapshots.home import Home
 from headgate.snapshots.spark_log import latest_committed, pending_batch, read_entry
 from tests.pulsar.client import Pulsar, Send, until
@@ -87,31 +87,59 @@ def test_should_acknowledge_what_is_committed_and_nothing_else(
     assert driver.wait(60) == 0, (folder / "driver.log").read_text()[-3000:]
 
 
+class Forgetful:
+    """A topic of one partition that keeps nothing for those who do not ask for it."""
+
+    def __init__(self, pulsar: Pulsar) -> None:
+        self.pulsar = pulsar
+        # with deduplication on, the broker's own cursor would keep messages, too
+        self.name = pulsar.topic(1, deduplication=False)
+        nothing = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
+        pulsar.ask(f"{self.name}/retention", "POST", nothing)
+        (self.part,) = pulsar.parts(self.name)
+
+    def forget(self, place: str) -> None:
+        """Wait until the broker has deleted a message that nobody needs any more."""
+        ledger = int(place.split(":")[0])
+        until(lambda: self._first_ledger() > ledger)
+
+    def _first_ledger(self) -> int:
+        self.pulsar.ask(f"{self.part}/unload", "PUT")  # closes the ledger: it can be deleted
+        self.pulsar.ask(f"{self.part}/trim", "POST")
+        return int(self.pulsar.ask(f"{self.part}/internalStats")["ledgers"][0]["ledgerId"])
+
+
 def test_should_go_on_when_the_broker_deleted_what_was_acknowledged(
     pulsar: Pulsar, reading: Reading
 ) -> None:
-    topic = pulsar.topic(1)
-    pulsar.ask(f"{topic}/retention", "POST", {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0})
-    # with it on, the broker's own cursor would keep messages, too
-    pulsar.ask(f"{topic}/deduplicationEnabled", "POST", False)
-    (partition,) = pulsar.partitions(topic)
-    path = partition.rpartition("/")[2]
-    source = hg.PulsarSource(pulsar.url, topic, "id BIGINT", subscription="shop")
+    topic = Forgetful(pulsar)
+    source = hg.PulsarSource(pulsar.url, topic.name, "id BIGINT", subscription="shop")
     for part in (range(30), range(30, 60)):
-        pulsar.send(topic, numbered(part), batch=4)
+        pulsar.send(topic.name, numbered(part), batch=4)
         reading.go(source)
-    until(lambda: pulsar.backlog(topic, "shop") == 0)
-
-    def first_ledger() -> int:
-        pulsar.ask(f"{path}/unload", "PUT")  # closes the ledger, so that it can be deleted
-        pulsar.ask(f"{path}/trim", "POST")
-        return int(pulsar.ask(f"{path}/internalStats")["ledgers"][0]["ledgerId"])
-
-    read_from = int(reading.checkpoints()[0].sources["in"].end["0"].split(":")[0])  # type: ignore[union-attr]
-    until(lambda: first_ledger() > read_from)
-    pulsar.send(topic, numbered(range(60, 70)))
+    until(lambda: pulsar.backlog(topic.name, "shop") == 0)
+    first, last = reading.checkpoints()[0], reading.checkpoints()[-1]
+    topic.forget(str(last.sources["in"].end["0"]))
+    with pytest.raises(RefusedError, match="records between are gone"):
+        reading.go(source, restore=f"ck:{first.id}")  # there is not one message now
+    pulsar.send(topic.name, numbered(range(60, 70)))
     reading.go(source)  # nothing is lost: the subscription kept what was not read
     assert reading.ids() == list(range(70))
-    first = min(record.id for record in reading.checkpoints())
     with pytest.raises(RefusedError, match="records between are gone"):
-        reading.go(source, restore=f"ck:{first}")
+        reading.go(source, restore=f"ck:{first.id}")
+
+
+@pytest.mark.parametrize("more", [range(0), range(40, 50)])
+def test_should_stop_when_nobody_kept_what_was_not_read(
+    pulsar: Pulsar, reading: Reading, more: range
+) -> None:
+    topic = Forgetful(pulsar)
+    source = hg.PulsarSource(pulsar.url, topic.name, "id BIGINT", subscription="shop")
+    pulsar.send(topic.name, numbered(range(30)), batch=4)
+    reading.go(source)
+    pulsar.ask(f"{topic.part}/subscription/shop?force=true", "DELETE")
+    pulsar.send(topic.name, numbered(range(30, 40)))
+    topic.forget(str(reading.checkpoints()[-1].sources["in"].end["0"]))
+    pulsar.send(topic.name, numbered(more))
+    with pytest.raises(JobFailedError, match="gone from the topic"):
+        reading.go(source)

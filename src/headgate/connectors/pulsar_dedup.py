@@ -28,7 +28,12 @@ def ensure_deduplication(access: PulsarAccess, topic: PulsarTopicName) -> list[s
     except NotFoundError:
         raise
     except HeadgateError as error:
-        raise _refused(f"whether {address} drops duplicates cannot be found out", error) from error
+        raise HeadgateError(
+            f"whether {address} drops duplicates cannot be found out ({error.message}), and its "
+            "sink is to be exactly once",
+            remedy="say where the REST interface is with admin_url, let the job's role in, or say "
+            "delivery='at_least_once'",
+        ) from error
     try:
         admin.set_deduplication(topic, True)
         _await(admin, topic)
@@ -55,6 +60,5 @@ def _works(admin: PulsarAdmin, part: PulsarTopicName) -> bool:
 def _refused(what: str, why: HeadgateError) -> HeadgateError:
     return HeadgateError(
         f"{what} ({why.message}), and its sink is to be exactly once",
-        remedy=f"{Reason.DEDUPLICATION_OFF.remedy}; if the REST interface is elsewhere, say so "
-        "with admin_url",
+        remedy=Reason.DEDUPLICATION_OFF.remedy,
     )

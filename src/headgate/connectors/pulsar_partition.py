@@ -9,32 +9,51 @@ from statistics import fmean
 
 import pulsar
 
+from headgate.connectors.pulsar_admin import PulsarAdmin
 from headgate.connectors.pulsar_client import PulsarAccess
 from headgate.connectors.pulsar_ids import START, Place
-from headgate.connectors.pulsar_names import address_of
+from headgate.connectors.pulsar_names import PulsarTopicName, address_of
 from headgate.connectors.pulsar_range import PulsarFailure, failure
+from headgate.errors import HeadgateError
 
 _ANSWER_MS = 20_000
 _SAMPLES = 16
+_TRIES = 3
 _PREFETCH_BYTES = 16_000_000
 _PREFETCH_MOST = 20_000
 
 
 def first_places(access: PulsarAccess, topic: str) -> dict[str, str]:
-    """The first message that is there, by partition; empty ones are left out."""
+    """The first message that is there, by partition; where a partition is empty, its end."""
     client = access.connect()
     found = {}
     try:
         for number, name in enumerate(client.get_topic_partitions(topic)):
             reader = client.create_reader(name, pulsar.MessageId.earliest, receiver_queue_size=1)
+            first = None
             if reader.has_message_available():
-                found[str(number)] = str(Place.of(reader.read_next(_ANSWER_MS).message_id()))
+                first = Place.of(reader.read_next(_ANSWER_MS).message_id())
             reader.close()
+            first = first or _end_of_empty(access, name)
+            if first is not None:
+                found[str(number)] = str(first)
     except pulsar.PulsarException as error:
         raise failure(error, address_of(access.url, topic)) from error
     finally:
         client.shutdown()
     return found
+
+
+def _end_of_empty(access: PulsarAccess, topic: str) -> Place | None:
+    """Where an empty partition begins, if the REST interface tells.
+
+    If it ever had messages, that is a ledger behind theirs.
+    """
+    try:
+        ledgers = PulsarAdmin(access).internal(PulsarTopicName.parse(topic))["ledgers"]
+    except HeadgateError:
+        return None
+    return Place(int(ledgers[0]["ledgerId"]), -1) if ledgers else None
 
 
 class PulsarPartition:
@@ -43,16 +62,16 @@ class PulsarPartition:
     def __init__(
         self,
         client: pulsar.Client,
-        where: str,
+        access: PulsarAccess,
         topic: str,
         number: int,
         subscription: str | None,
         from_the_end: bool,
     ) -> None:
-        self._where = where
         self.topic = topic
         self.number = number
         self._client = client
+        self._access = access
         self._subscription = subscription
         self._from_the_end = from_the_end
         self._consumer: pulsar.Consumer | None = None
@@ -61,8 +80,26 @@ class PulsarPartition:
         self._last = START
         self._sizes: deque[int] = deque(maxlen=_SAMPLES)
         self._lengths: deque[int] = deque(maxlen=_SAMPLES)
-        if subscription is not None:
-            self._subscribe()  # at once: from now on the broker keeps what we have not read
+
+    def keep(self, after: Place | None) -> None:
+        """Let the broker keep what is not read from now on; `after` is where a run goes on.
+
+        Raises if messages behind that place may be gone: nobody kept them.
+        """
+        if after is not None and after != START and not self._was_kept():
+            self._check_is_there(after)
+        if self._subscription is not None and self._consumer is None:
+            self._subscribe()
+
+    def _was_kept(self) -> bool:
+        """Whether the subscription is there already; if the REST interface is silent, we trust."""
+        if self._subscription is None:
+            return False
+        try:
+            stats = PulsarAdmin(self._access).internal(PulsarTopicName.parse(self.topic))
+        except HeadgateError:
+            return True
+        return self._subscription in stats.get("cursors", {})
 
     def last(self) -> Place:
         """The last message; START if there is none."""
@@ -97,17 +134,27 @@ class PulsarPartition:
         Only entries can be counted without reading them, and only within a ledger. How many
         messages an entry has is estimated from those that were looked at.
         """
-        if after == START or not self._sizes:
+        self._sizes.append(max(last.batch, 0) + 1)
+        if after == START or len(self._sizes) == 1:
             first = self._whole_entry(after)
             if first is None or first >= last:
                 return last
             if after == START:
                 after = first
-        entries = max(1, int(rows / fmean(self._sizes)))
-        if after.ledger == last.ledger and last.entry - after.entry <= entries:
-            return last
-        found = self._whole_entry(Place(after.ledger, after.entry + entries))
-        return last if found is None or found >= last else found
+            if after.ledger == last.ledger:
+                self._whole_entry(Place(after.ledger, (after.entry + last.entry) // 2))
+        found: Place | None = None
+        for _ in range(_TRIES):
+            entries = max(1, int(rows / fmean(self._sizes)))
+            if after.ledger == last.ledger and last.entry - after.entry <= entries:
+                return last
+            found = self._whole_entry(Place(after.ledger, after.entry + entries))
+            if found is None or found >= last:
+                return last
+            # what was found there may tell that entries are larger than those looked at before
+            if (found.entry - after.entry) * fmean(self._sizes) <= 1.5 * rows:
+                break
+        return found or last
 
     @property
     def prefetch(self) -> int:
@@ -116,21 +163,20 @@ class PulsarPartition:
             return 1000
         return max(10, min(_PREFETCH_MOST, int(_PREFETCH_BYTES / max(1, fmean(self._lengths)))))
 
-    def check_is_there(self, place: Place) -> None:
+    def _check_is_there(self, place: Place) -> None:
         """Raise if a message that was read is gone: those behind it may be gone, too."""
         reader = self._read(place.id(self.number))
         try:
-            if not reader.has_message_available():
-                return
-            first = self._next(reader)
+            first = self._next(reader) if reader.has_message_available() else None
         finally:
             reader.close()
-        if first.in_entry > place.in_entry:
+        first = first or _end_of_empty(self._access, self.topic)
+        if first is not None and first.in_entry > place.in_entry:
             raise PulsarFailure(
                 "OFFSET_GONE",
                 self._where,
-                f"{place} was the last message that was read, and the first that is still there "
-                f"is {first}: give the source a subscription, or the topic a longer retention",
+                f"{place} was the last message that was read, and the topic begins at {first}: "
+                "give the source a subscription, or the topic a longer retention",
             )
 
     def acknowledge(self, place: Place) -> None:
@@ -152,6 +198,10 @@ class PulsarPartition:
             with suppress(pulsar.PulsarException):  # its connection may be gone
                 self._consumer.close()
             self._consumer = None
+
+    @property
+    def _where(self) -> str:
+        return address_of(self._access.url, self.topic)
 
     def _subscribe(self) -> bool:
         position = pulsar.InitialPosition

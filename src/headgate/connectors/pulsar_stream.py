@@ -100,7 +100,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._client: pulsar.Client | None = None
         self._partitions: dict[int, PulsarPartition] = {}
         self._until: dict[int, Place] | None = None
-        self._checked = False
+        self._kept: set[int] = set()
 
     def initialOffset(self) -> Offset:
         # the first batch says where it began
@@ -117,6 +117,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         with self._asking():
             partitions = self._find_partitions()
+            self._keep(partitions, start)
             places = self._begin(partitions) if not start else _places(start)
             if start:
                 # Spark asks for a next batch when it has committed the one that ended here
@@ -124,7 +125,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
             share = None if rows is None else max(1, rows // len(partitions))
             ends = {
-                number: self._end(partition, places.get(number, START), share)
+                number: self._end(partition, places.get(number, START), share, is_first=not start)
                 for number, partition in partitions.items()
             }
         told: Offset = {
@@ -143,11 +144,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Offset, end: Offset) -> Sequence[RangeToRead]:
         after = _places(start or end[_FIRST])
         with self._asking():
-            if not self._checked and start and not self._is_kept_for_us():
-                for number, place in after.items():
-                    if place != START:
-                        self._partition(number).check_is_there(place)
-            self._checked = True
+            self._keep(self._find_partitions(), start)
             return [
                 RangeToRead(
                     Range(
@@ -182,10 +179,13 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """For executors, which only read."""
         return {**self.__dict__, "_client": None, "_partitions": {}}
 
-    def _is_kept_for_us(self) -> bool:
-        """Whether messages that were not read cannot go away, or are not missed."""
-        told = self._told
-        return told.subscription is not None or told.compacted or told.lossy
+    def _keep(self, partitions: Mapping[int, PulsarPartition], start: Offset) -> None:
+        """See, once, that nothing is gone that a run still wants to read, and keep it so."""
+        places = {} if self._told.compacted or self._told.lossy else _places(start)
+        for number, partition in partitions.items():
+            if number not in self._kept:
+                partition.keep(places.get(number))
+                self._kept.add(number)
 
     def _find_partitions(self) -> dict[int, PulsarPartition]:
         """All partitions that the topic has now."""
@@ -195,7 +195,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if number not in self._partitions:
                 self._partitions[number] = PulsarPartition(
                     self._client,
-                    address_of(self._told.access.url, name),
+                    self._told.access,
                     name,
                     number,
                     self._told.subscription,
@@ -223,7 +223,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for number in start:
                 if int(number) not in partitions:
                     raise PulsarFailure(
-                        "PULSAR", self._where, f"it has no partition {number} to start at a message"
+                        "TOPIC_MISSING", f"{self._where}-partition-{number}", "it has a start"
                     )
             given = {int(n): Place.parse(text).before() for n, text in start.items()}
             return {number: given.get(number, START) for number in partitions}
@@ -233,13 +233,17 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return {number: partition.last() for number, partition in partitions.items()}
         return {number: partition.at_time(int(start)) for number, partition in partitions.items()}
 
-    def _end(self, partition: PulsarPartition, after: Place, rows: int | None) -> Place:
+    def _end(
+        self, partition: PulsarPartition, after: Place, rows: int | None, *, is_first: bool
+    ) -> Place:
         last = partition.last()
         if START != last < after and not self._told.lossy:
             raise PulsarFailure(
                 "OFFSET_GONE",
                 self._where,
-                f"partition {partition.number} was read up to {after}, but ends at {last}: "
+                f"the start of partition {partition.number} is behind its end, {last}"
+                if is_first
+                else f"partition {partition.number} was read up to {after}, but ends at {last}: "
                 "was the topic deleted and made anew?",
             )
         if self._until is not None:

@@ -120,7 +120,10 @@ class PulsarTopic(TopicClient):
         except pulsar.PulsarException as error:
             tally.failed = tally.failed or type(error).__name__
         if tally.failed is not None:
-            told = self._told(tally.failed)
+            try:
+                told = self._told(tally.failed)
+            except HeadgateError as error:  # who is asked why may be gone as well
+                told = error
             raise NotAcknowledgedError(
                 told.message, acknowledged=tally.acknowledged, remedy=told.remedy
             )

@@ -223,7 +223,7 @@ def _position(snapshot: Snapshot, name: str, earliest: _First) -> Change:
     gone = {
         part: first
         for part, first in (earliest(name) or {}).items()
-        if offset_order(first) > offset_order(offsets.end.get(part, _origin(first)))
+        if _is_gone(offsets.end.get(part), first)
     }
     if gone:
         part, first = min(gone.items(), key=lambda item: item[0])
@@ -234,9 +234,15 @@ def _position(snapshot: Snapshot, name: str, earliest: _First) -> Change:
     return Change("=", name, f"resumes at {at}")
 
 
-def _origin(first: Offset) -> Offset:
-    """Where a partition begins that the snapshot does not know: by numbers at 0."""
-    return 0 if isinstance(first, int) else first
+def _is_gone(end: Offset | None, first: Offset) -> bool:
+    """Whether there are no records any more where a snapshot ended.
+
+    Ids of messages do not say whether something was there before the first one, so a snapshot
+    that has read nothing of such a partition misses nothing.
+    """
+    if isinstance(first, int):
+        return offset_order(first) > offset_order(end or 0)
+    return end is not None and offset_order(end) >= (0,) and offset_order(first) > offset_order(end)
 
 
 def _addresses(graph: Mapping[str, Any]) -> dict[str, str]:
