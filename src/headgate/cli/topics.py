@@ -62,7 +62,7 @@ def create(
         ),
     ] = None,
     compact: Annotated[
-        bool, typer.Option("--compact", help="Let a broker keep only the newest of each key.")
+        bool, typer.Option("--compact", help="Keep only the newest of each key (Kafka only).")
     ] = False,
     replication: Annotated[
         int | None,
@@ -70,7 +70,7 @@ def create(
             "--replication",
             metavar="N",
             min=1,
-            help="On how many brokers each record is [default: as the broker is set].",
+            help="On how many brokers each record is (Kafka only) [default: as the broker is set].",
         ),
     ] = None,
     option: ClientOption = None,
@@ -194,7 +194,8 @@ def describe(ui: Ui, address: Address, option: ClientOption = None) -> None:
         rows = [[str(part.pop("partition")), *map(_cell, part.values())] for part in parts]
         kept = retention.words() if retention else "retention not to be seen"
         return (
-            f"{address}   {len(rows)} partitions   {total:,} {counted}   {kept}\n"
+            f"{address}   {len(rows)} partition{'s' * (len(rows) != 1)}   {total:,} {counted}   "
+            f"{kept}\n"
             f"{table(head, rows, right=head)}"
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import struct
 import time
 import weakref
@@ -73,6 +74,11 @@ class PulsarTopic(TopicClient):
 
     def create(self, wanted: NewTopic) -> bool:
         _check(wanted)
+        if re.search(r"-partition-\d+$", self._topic.name):
+            raise UsageError(
+                f"'{self._topic.name}' is how Pulsar names a partition of a topic",
+                remedy="choose another name",
+            )
         if not self._admin.create(self._topic, wanted.partitions):
             return False
         kept = wanted.retention.kept

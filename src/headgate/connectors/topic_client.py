@@ -63,6 +63,8 @@ class Retention:
         """
         if self == Retention():
             return "kept for ever"
+        if self.kept == timedelta(0):
+            return "kept until it is acknowledged"
         return str(self) if self.compacted else f"kept for {self}"
 
 

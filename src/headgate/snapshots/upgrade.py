@@ -83,7 +83,8 @@ class UpgradePlan:
             return RefusedError(
                 f"{shown}the snapshot does not fit the job: {what}",
                 remedy="keep names, keys and types as they were; give a changed step or source a "
-                "new name, or start from nothing with --fresh",
+                "new name; if records are gone, take a newer snapshot; or start from nothing with "
+                "--fresh",
             )
         if self.losing and not allow_dropped_state:
             names = ", ".join(self.losing)
