@@ -21,6 +21,8 @@ _SAMPLES = 16
 _TRIES = 3
 _PREFETCH_BYTES = 16_000_000
 _PREFETCH_MOST = 20_000
+_silent: set[str] = set()
+"""REST interfaces that did not answer this process: they are not asked for every partition."""
 
 
 def first_places(access: PulsarAccess, topic: str) -> dict[str, str]:
@@ -95,9 +97,12 @@ class PulsarPartition:
         """Whether the subscription is there already; if the REST interface is silent, we trust."""
         if self._subscription is None:
             return False
+        if self._access.admin_url in _silent:
+            return True
         try:
             stats = PulsarAdmin(self._access).internal(PulsarTopicName.parse(self.topic))
         except HeadgateError:
+            _silent.add(self._access.admin_url)
             return True
         return self._subscription in stats.get("cursors", {})
 
