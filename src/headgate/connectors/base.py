@@ -161,14 +161,6 @@ class SinkSpec:
         }
 
 
-def not_available(system: str, instead: str) -> GraphError:
-    """A connector whose broker this version cannot reach."""
-    return GraphError(
-        f"this version of Headgate cannot reach {system}",
-        remedy=f"use {instead}, or test the job with headgate.testing.JobDriver",
-    )
-
-
 def start_option(start: Start) -> str:
     """A start position as the kernel reads it: earliest, latest or epoch milliseconds."""
     if isinstance(start, datetime):
