@@ -1,6 +1,8 @@
 /** Owns what is said when Kafka fails. */
 package org.apache.spark.sql.headgate.kafka
 
+import scala.jdk.CollectionConverters._
+
 import org.apache.kafka.common.KafkaException
 import org.apache.kafka.common.config.ConfigException
 import org.apache.kafka.common.errors._
@@ -30,7 +32,14 @@ object KafkaFailure {
     case _ =>
       val cause = causes(error).find(kindOf(_) != Other).getOrElse(innermost(error))
       val kind = kindOf(cause)
-      new KafkaFailure(kind, topic, servers, textOf(kind, cause, topic, servers), error)
+      val about = denied(cause).getOrElse(topic)
+      new KafkaFailure(kind, about, servers, textOf(kind, cause, about, servers), error)
+  }
+
+  /** A transaction fails as a whole, so the record of any of its topics may be the first to tell. */
+  private def denied(cause: Throwable): Option[String] = cause match {
+    case e: TopicAuthorizationException => e.unauthorizedTopics.asScala.toSeq.sorted.headOption
+    case _ => None
   }
 
   /** Whether Kafka says it; an interrupt is Spark's, though it may come in a class of Kafka's. */
