@@ -49,6 +49,15 @@ if TYPE_CHECKING:
     )
     from headgate.steps.lookup import Lookup, Table, Wait
     from headgate.steps.source import EventTime, SourceStream, event_time
+    from headgate.steps.window import Keyed, Windowed
+    from headgate.steps.window_kinds import (
+        Trigger,
+        Window,
+        after_count,
+        every,
+        tumbling,
+        when,
+    )
     from headgate.stream import Stream
 
 __version__ = "0.1.0"
@@ -68,6 +77,8 @@ _WHERE = {
     "failure_rate fixed_delay no_restart",
     "headgate.steps.lookup": "Lookup Table Wait",
     "headgate.steps.source": "EventTime SourceStream event_time",
+    "headgate.steps.window": "Keyed Windowed",
+    "headgate.steps.window_kinds": "Trigger Window after_count every tumbling when",
     "headgate.stream": "Stream",
 }
 _MODULES = {name: module for module, names in _WHERE.items() for name in names.split()}
@@ -92,6 +103,7 @@ __all__ = [
     "JobDef",
     "KafkaSink",
     "KafkaSource",
+    "Keyed",
     "LogSink",
     "LogSource",
     "Lookup",
@@ -107,8 +119,13 @@ __all__ = [
     "Stream",
     "Table",
     "Topic",
+    "Trigger",
     "Wait",
+    "Window",
+    "Windowed",
+    "after_count",
     "event_time",
+    "every",
     "exponential_delay",
     "failure_rate",
     "fixed_delay",
@@ -116,4 +133,6 @@ __all__ = [
     "no_restart",
     "start",
     "topic",
+    "tumbling",
+    "when",
 ]

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark import SparkContext
 from pyspark.errors import IllegalArgumentException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
@@ -141,6 +141,54 @@ def lookup(
     return _frame(java, spark)
 
 
+def carry(base: DataFrame, top: DataFrame, column: str) -> DataFrame | None:
+    """`top` with a column of `base`, which the steps between do not select; None if it is lost."""
+    spark = base.sparkSession
+    java = _headgate(spark).carry(_java(base), _java(top), column)
+    return None if java is None else _frame(java, spark)
+
+
+def window_problem(aggregated: DataFrame) -> str | None:
+    """What makes aggregates unfit for windows, in words."""
+    found = _window_api(aggregated.sparkSession).problem(_java(aggregated))
+    return None if found is None else str(found)
+
+
+def window(
+    stream: DataFrame,
+    *,
+    spec: Mapping[str, Any],
+    keys: Sequence[str],
+    names: Sequence[str],
+    time: str,
+    aggregates: Sequence[Column],
+    conditions: Sequence[Column],
+    late_row: Sequence[str] | None,
+    late: str,
+) -> DataFrame:
+    """The windows of a keyed stream; a late row is in the column `late`, null in all others.
+
+    Without `late_row`, the columns of such a row, late rows are only counted. The column `time` is
+    in the result as well: a window's rows have the time of its end.
+    """
+    spark = stream.sparkSession
+    java = _window_api(spark).apply(
+        _java(stream), json.dumps(dict(spec)), _list(spark, keys), _list(spark, names), time,
+        _list(spark, [_java_column(c) for c in aggregates]),
+        _list(spark, [_java_column(c) for c in conditions]),
+        None if late_row is None else _list(spark, late_row), time, late,
+    )  # fmt: skip
+    return _frame(java, spark)
+
+
+def _window_api(spark: SparkSession) -> Any:
+    return _jvm(spark).org.apache.spark.sql.headgate.window.WindowApi
+
+
+def _java_column(column: Column) -> Any:
+    return column._jc
+
+
 def tee(df: DataFrame) -> DataFrame:
     """Mark a repartitioned stream as shared, so that it is computed once."""
     return _frame(_headgate(df.sparkSession).tee(_java(df)), df.sparkSession)
@@ -188,11 +236,20 @@ def numbered(df: DataFrame, sinks: Sequence[int]) -> DataFrame:
 
 
 def start(
-    df: DataFrame, *, name: str, checkpoint: str, spec: str, every: timedelta | None
+    df: DataFrame,
+    *,
+    name: str,
+    checkpoint: str,
+    spec: str,
+    every: timedelta | None,
+    drain: bool = False,
 ) -> StreamingQuery:
-    """Start a job's query; without `every` it ends when it has read what is there."""
+    """Start a job's query; without `every` it ends when it has read what is there.
+
+    With `drain` event time ends with its first batch, so that every window is closed.
+    """
     millis = -1 if every is None else round(every.total_seconds() * 1000)
-    java = _headgate(df.sparkSession).start(_java(df), name, checkpoint, spec, millis)
+    java = _headgate(df.sparkSession).start(_java(df), name, checkpoint, spec, millis, drain)
     return StreamingQuery(java)
 
 

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -22,6 +22,8 @@ RawSource: TypeAlias = Source | Callable[[SparkSession], DataFrame]
 Transform: TypeAlias = Callable[[DataFrame], DataFrame]
 LEAD = "__hg_"
 """What stands before a part of a record in the name of a sink's column: `__hg_key`, ..."""
+EVENT_TIME = "__hg_event_time"
+"""The column that rows carry from a source to the windows behind it; users do not see it."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]{0,99}")
 
 
@@ -67,13 +69,24 @@ class LookupOp:
 
 
 @dataclass(frozen=True)
+class WindowOp:
+    """Rows of a key and window aggregated; `spec` is what the kernel is told of the windows."""
+
+    keys: tuple[Expr, ...]
+    names: tuple[str, ...]
+    aggregates: tuple[Column, ...]
+    spec: Mapping[str, Any]
+    conditions: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
 class SinkOp:
     """Rows that leave the job."""
 
     sink: Sink
 
 
-Operation: TypeAlias = SourceOp | TableOp | StatelessOp | UnionOp | LookupOp | SinkOp
+Operation: TypeAlias = SourceOp | TableOp | StatelessOp | UnionOp | LookupOp | WindowOp | SinkOp
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from headgate.plan import (
 
 if TYPE_CHECKING:
     from headgate.steps.lookup import Lookup, Table, Wait
+    from headgate.steps.window import Keyed
 
 
 # what makes a step have a side output
@@ -205,6 +206,15 @@ class Stream:
         from headgate.steps.lookup import add_lookup
 
         return add_lookup(self, name, table, on=on, into=into, take=take, missing=missing)
+
+    def key_by(self, *columns: Expr) -> Keyed:
+        """Give the stream a key, for windows.
+
+        Example: `visits.key_by("page", "upper(country) AS country")`
+        """
+        from headgate.steps.window import key_by
+
+        return key_by(self, columns)
 
     def side(self, output: str) -> Stream:
         """A side output of the step before, by its name.

@@ -30,6 +30,9 @@ def run_job(
     bounded: Annotated[
         bool, typer.Option("--bounded", help="Read all that is there, then exit.")
     ] = False,
+    drain: Annotated[
+        bool, typer.Option("--drain", help="With --bounded: close all windows at the end.")
+    ] = False,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="A new run from nothing; the old one is kept.")
     ] = False,
@@ -79,6 +82,7 @@ def run_job(
         name=name,
         params=settings,
         bounded=bounded,
+        drain=drain,
         fresh=fresh,
         restore=snapshot,
         allow_dropped_state=allow_dropped_state,

@@ -14,13 +14,23 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate import kernel
 from headgate.compile.fanout import Outlets, fan_out, key_names
-from headgate.compile.paths import Arrival, arrivals, union_of
+from headgate.compile.paths import Arrival, arrivals, timed_steps, union_of
 from headgate.compile.sinks import Sinks
 from headgate.compile.sources import BAD, source_frame, table_frame, table_rows, ticks
+from headgate.compile.windows import window_frame, window_outputs
 from headgate.connectors.base import Source
 from headgate.errors import GraphError
 from headgate.graph import Graph
-from headgate.plan import BuiltJob, LookupOp, Node, RawSource, SourceOp, TableOp
+from headgate.plan import (
+    EVENT_TIME,
+    BuiltJob,
+    LookupOp,
+    Node,
+    RawSource,
+    SourceOp,
+    TableOp,
+    WindowOp,
+)
 
 
 @dataclass(frozen=True)
@@ -31,6 +41,8 @@ class CompiledJob:
     frame: DataFrame
     sinks: Sinks
     sources: Mapping[str, RawSource]
+    windows: bool
+    """Whether it has windows, which a drain closes."""
 
     def earliest(self, source: str, newest: bool) -> Mapping[str, int | str] | None:
         """The first offset that a source still has, by partition, if it can tell.
@@ -44,9 +56,12 @@ class CompiledJob:
 
     def start(
         self, *, job: str, run: str, uid: str, journal: str, checkpoint: str, bounded: bool,
-        every: timedelta,
+        every: timedelta, drain: bool = False,
     ) -> StreamingQuery:  # fmt: skip
-        """Start the query for a run; a bounded one ends when it has read what is there."""
+        """Start the query for a run; a bounded one ends when it has read what is there.
+
+        With `drain` event time ends with the first batch: every window is closed.
+        """
         self._bring_clients()
         spec = self.sinks.spec(job=job, run=run, uid=uid, journal=journal)
         return kernel.start(
@@ -55,6 +70,7 @@ class CompiledJob:
             checkpoint=checkpoint,
             spec=spec,
             every=None if bounded else every,
+            drain=drain,
         )
 
     def committed_batches(self, *, job: str, run: str, uid: str, journal: str) -> dict[str, int]:
@@ -77,21 +93,25 @@ def compile_job(built: BuiltJob, spark: SparkSession, *, parallelism: int) -> Co
     sinks = Sinks.of(built)
     outlets = Outlets()
     tables = _Tables(built, spark, parallelism)
+    timed = timed_steps(built)
     for node in built.nodes:
         if isinstance(node.operation, SourceOp):
             base = source_frame(spark, node)
         elif isinstance(node.operation, LookupOp) and node.step.id in outlets.inputs:
             base = _lookup(built, node, outlets.inputs[node.step.id], tables)
+        elif isinstance(node.operation, WindowOp) and node.step.id in outlets.inputs:
+            base = window_frame(built, node, outlets.inputs[node.step.id])
         else:
             continue
 
         def ways(shared: DataFrame, node: Node = node) -> list[Arrival]:
-            return list(arrivals(built, node, _outputs(built, node, shared)))
+            return list(arrivals(built, node, _outputs(built, node, shared, timed)))
 
         if ways(base):
             placed = not isinstance(node.operation, SourceOp)
             fan_out(base, ways, sinks, outlets, parallelism, placed=placed)
-    if any(_waits(node) for node in built.nodes):
+    windows = any(isinstance(node.operation, WindowOp) for node in built.nodes)
+    if windows or any(_waits(node) for node in built.nodes):
         outlets.leaves.append(sinks.nothing(ticks(spark)))
     frame = union_of(outlets.leaves)
     _refuse_nondeterministic(frame, sinks)
@@ -107,7 +127,7 @@ def compile_job(built: BuiltJob, spark: SparkSession, *, parallelism: int) -> Co
         for node in built.nodes
         if isinstance(node.operation, SourceOp | TableOp)
     }
-    return CompiledJob(graph, sinks.numbered(frame), sinks, sources)
+    return CompiledJob(graph, sinks.numbered(frame), sinks, sources, windows)
 
 
 def _waits(node: Node) -> bool:
@@ -124,10 +144,14 @@ def _refuse_nondeterministic(frame: DataFrame, sinks: Sinks) -> None:
         )
 
 
-def _outputs(built: BuiltJob, node: Node, base: DataFrame) -> dict[str, DataFrame]:
-    """The rows of a source's or lookup's outputs, as the user knows their columns."""
+def _outputs(built: BuiltJob, node: Node, base: DataFrame, timed: set[str]) -> dict[str, DataFrame]:
+    """The rows of a step's outputs, as the user knows their columns, and their event time."""
     operation = node.operation
-    columns = [F.col(f"`{c}`") for c in node.schemas["out"].names]
+    carries = node.step.id in timed and EVENT_TIME in base.columns
+    if isinstance(operation, WindowOp):
+        return window_outputs(node, base, timed=carries)
+    time = [F.col(EVENT_TIME)] if carries else []
+    columns = [*[F.col(f"`{c}`") for c in node.schemas["out"].names], *time]
     if isinstance(operation, SourceOp):
         if operation.malformed == "fail":
             return {"out": base.select(*columns)}
@@ -144,12 +168,12 @@ def _outputs(built: BuiltJob, node: Node, base: DataFrame) -> dict[str, DataFram
     else:
         names = node.schemas["out"].names[len(stream.names) :]
         added = [found.getField(name).alias(name) for name in names]
-    rows = base.select(*before, *added)
+    rows = base.select(*before, *added, *time)
     if "missing" not in node.step.outputs:
         return {"out": rows}
     return {
-        "out": base.where(found.isNotNull()).select(*before, *added),
-        "missing": base.where(found.isNull()).select(*before),
+        "out": base.where(found.isNotNull()).select(*before, *added, *time),
+        "missing": base.where(found.isNull()).select(*before, *time),
     }
 
 

@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 from headgate import kernel
 from headgate.compile.paths import Arrival
 from headgate.compile.sinks import Sinks, hashable, sink_row
-from headgate.plan import LookupOp, SinkOp
+from headgate.connectors.base import Expr
+from headgate.plan import LookupOp, SinkOp, WindowOp, column
 
 
 @dataclass
@@ -38,11 +39,11 @@ def fan_out(
 
     `placed` says that a keyed shuffle has decided which partition each row is in.
     """
-    groups = _groups(base, ways(base), kernel.OUT in base.columns)
+    groups = _groups(base, ways)
     if len(groups) > 1:
         base = _shared(base, groups[0], partitions)
         placed = True
-        groups = _groups(base, ways(base), kernel.OUT in base.columns)
+        groups = _groups(base, ways)
     for number, group in enumerate(groups):
         # rows that ride along go with the first group; the others see live rows only
         leaf = _deliver(base, group, sinks, outlets, riders=number == 0)
@@ -58,19 +59,28 @@ class _Group:
     chain: bool
 
 
-def _groups(base: DataFrame, users: Sequence[Arrival], riders: bool) -> list[_Group]:
-    chained = [a for a in users if kernel.is_chain(base, a.rows)]
+def _groups(base: DataFrame, ways: Ways) -> list[_Group]:
+    users = ways(base)
+    riders = kernel.OUT in base.columns
+    # rows that ride to a sink do not pass an aggregation: a window gets the others by themselves
+    chained = [a for a in users if not _is_window(a) and kernel.is_chain(base, a.rows)]
     steps = list(dict.fromkeys(a.node.step.id for a in chained if not _is_sink(a)))
     first = [a for a in chained if _is_sink(a) or a.node.step.id == steps[0]]
     groups = [_Group(tuple(first), True)] if first or riders else []
     for step in steps[1:]:
         groups.append(_Group(tuple(a for a in chained if a.node.step.id == step), True))
-    plain = [a for a in users if a not in chained]
-    return groups + [_Group((a,), False) for a in plain]
+    plain = [number for number, a in enumerate(users) if a not in chained]
+    if plain and riders:
+        users = ways(base.where(F.col(kernel.OUT).isNull()))
+    return groups + [_Group((users[number],), False) for number in plain]
 
 
 def _is_sink(arrival: Arrival) -> bool:
     return isinstance(arrival.node.operation, SinkOp)
+
+
+def _is_window(arrival: Arrival) -> bool:
+    return isinstance(arrival.node.operation, WindowOp)
 
 
 def _deliver(
@@ -103,24 +113,26 @@ def _deliver(
 
 
 def key_names(arrival: Arrival) -> list[str]:
-    """The columns by which a lookup's stream is partitioned."""
-    operation = arrival.node.operation
-    assert isinstance(operation, LookupOp)
+    """The columns by which a stateful step's stream is partitioned."""
     columns = arrival.rows.columns
     return [
         key if isinstance(key, str) and key in columns else f"__hg_on{i}"
-        for i, key in enumerate(operation.on)
+        for i, key in enumerate(_key(arrival))
     ]
 
 
-def keyed(arrival: Arrival) -> DataFrame:
-    """A lookup's stream with its key as columns, also where the key is an expression."""
+def _key(arrival: Arrival) -> tuple[Expr, ...]:
     operation = arrival.node.operation
-    assert isinstance(operation, LookupOp)
+    assert isinstance(operation, LookupOp | WindowOp)
+    return operation.on if isinstance(operation, LookupOp) else operation.keys
+
+
+def keyed(arrival: Arrival) -> DataFrame:
+    """A step's stream with its key as columns, also where the key is an expression."""
     made = {}
-    for name, key in zip(key_names(arrival), operation.on, strict=True):
+    for name, key in zip(key_names(arrival), _key(arrival), strict=True):
         if name not in arrival.rows.columns:
-            made[name] = F.expr(key) if isinstance(key, str) else key
+            made[name] = column(key)
     return arrival.rows.withColumns(made) if made else arrival.rows
 
 

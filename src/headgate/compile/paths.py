@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from headgate import kernel
-from headgate.plan import BuiltJob, Node, SinkOp, StatelessOp, UnionOp
+from headgate.plan import EVENT_TIME, BuiltJob, Node, SinkOp, StatelessOp, UnionOp, WindowOp
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,31 @@ def _through(job: BuiltJob, user: Node, rows: _Rows) -> Iterator[Arrival]:
         counted = rows.counted
         if user.step.named:
             counted = _count(
-                operation.apply(_count(counted, user, "records_in")), user, "records_out"
+                applied(operation, _count(counted, user, "records_in")), user, "records_out"
             )
         else:
-            counted = operation.apply(counted)
-        yield from _onward(job, user, "out", _Rows(counted, operation.apply(rows.plain)))
+            counted = applied(operation, counted)
+        yield from _onward(job, user, "out", _Rows(counted, applied(operation, rows.plain)))
     else:
         yield Arrival(user, rows.counted)
+
+
+def timed_steps(job: BuiltJob) -> set[str]:
+    """The steps whose rows a window may get, and which therefore carry their event time."""
+    timed: set[str] = set()
+    for node in reversed(job.nodes):
+        if isinstance(node.operation, WindowOp) or node.step.id in timed:
+            timed |= {edge.step for edge in node.step.inputs}
+    return timed
+
+
+def applied(operation: StatelessOp, rows: DataFrame) -> DataFrame:
+    """What a stateless step makes of rows; it neither sees nor loses their event time."""
+    if EVENT_TIME not in rows.columns:
+        return operation.apply(rows)
+    carried = kernel.carry(rows, operation.apply(rows.drop(EVENT_TIME)), EVENT_TIME)
+    # rows that are made anew have none, and no window is behind them
+    return operation.apply(rows.drop(EVENT_TIME)) if carried is None else carried
 
 
 def _count(rows: DataFrame, node: Node, *outputs: str) -> DataFrame:
@@ -78,8 +96,9 @@ def _count(rows: DataFrame, node: Node, *outputs: str) -> DataFrame:
 
 def conform(rows: DataFrame, schema: StructType) -> DataFrame:
     """The same columns in the order and with the types of a schema."""
+    carried = [EVENT_TIME] if EVENT_TIME in rows.columns else []
     return rows.select(
-        *[F.col(f"`{f.name}`").cast(f.dataType).alias(f.name) for f in schema.fields]
+        *[F.col(f"`{f.name}`").cast(f.dataType).alias(f.name) for f in schema.fields], *carried
     )
 
 

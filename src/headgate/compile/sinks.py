@@ -12,15 +12,16 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from headgate import kernel
 from headgate.compile.paths import Arrival
-from headgate.plan import LEAD, BuiltJob, Node, SinkOp, column
+from headgate.plan import EVENT_TIME, LEAD, BuiltJob, Node, SinkOp, column
 
 
 def sink_row(arrival: Arrival) -> DataFrame:
     """A sink's rows: first the parts of a record that it makes, then the row's own columns."""
     sink = _sink_of(arrival.node).sink
     made = sink.lead()
+    rows = arrival.rows.drop(EVENT_TIME) if EVENT_TIME in arrival.rows.columns else arrival.rows
     if not made:
-        return arrival.rows
+        return rows
     types = arrival.node.schemas["lead"]
     parts = [
         sink.lead_column(part, column(expression))
@@ -29,8 +30,8 @@ def sink_row(arrival: Arrival) -> DataFrame:
         for part, expression in made.items()
     ]
     # a sink that makes its own value needs nothing of the row
-    columns = [] if "value" in made else arrival.rows.columns
-    return arrival.rows.select(*parts, *[F.col(f"`{c}`") for c in columns])
+    columns = [] if "value" in made else rows.columns
+    return rows.select(*parts, *[F.col(f"`{c}`") for c in columns])
 
 
 def hashable(schema: StructType) -> list[str]:

@@ -10,14 +10,13 @@ from pyspark.sql import functions as F
 
 from headgate import kernel
 from headgate.connectors.base import Expr, Source
-from headgate.plan import Node, SourceOp, TableOp, column
+from headgate.plan import EVENT_TIME, Node, SourceOp, TableOp, column
 from headgate.steps.lookup import value_struct
 
 ALIAS = "__hg_source:"
 POSITION = "__hg_position"
 DELETED = "__hg_deleted"
 BAD = "__hg_bad"
-EVENT_TIME = "__hg_event_time"
 TICK = "__tick"
 
 

@@ -32,6 +32,8 @@ class Drive:
     recorder: Recorder
     every: timedelta
     bounded: bool
+    drain: bool
+    """Whether all windows are closed when a bounded query has read what is there."""
     desk: OperationDesk
     on_poll: Callable[[], None]
     on_checkpoint: Callable[[CheckpointRecord], None]
@@ -45,6 +47,8 @@ class Drive:
             on_started()
             ended = supervisor.watch()
             wish = self.desk.wish
+            if ended.how == "finished" and self.drain and self.compiled.windows:
+                return self._start(True, drain=True).watch()
             if ended.how == "stopped" and wish is not None and wish.drain:
                 return self._start(True).drain()
             if ended.how == "stopped" and self.pending is not None:
@@ -90,7 +94,7 @@ class Drive:
             )
         return {"run": self.run.id, "checkpoint": self.last_checkpoint}
 
-    def _start(self, bounded: bool) -> Supervisor:
+    def _start(self, bounded: bool, *, drain: bool = False) -> Supervisor:
         from headgate import kernel
 
         self.query = self.compiled.start(
@@ -101,6 +105,7 @@ class Drive:
             checkpoint=self.run.spark,
             bounded=bounded,
             every=self.every,
+            drain=drain,
         )
         self.supervisor = Supervisor(
             self.query,

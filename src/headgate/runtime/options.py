@@ -19,6 +19,8 @@ class RunOptions:
     name: str | None = None
     params: Mapping[str, str] = field(default_factory=dict)
     bounded: bool = False
+    drain: bool = False
+    """Whether a bounded run closes all windows at its end."""
     fresh: bool = False
     restore: str | None = None
     """The snapshot to start from; none for the job's own latest checkpoint."""
@@ -37,6 +39,11 @@ class RunOptions:
                 expected="1 or more",
                 got=str(self.parallelism),
                 remedy="say how many state partitions the job has, for instance --parallelism 4",
+            )
+        if self.drain and not self.bounded:
+            raise UsageError(
+                "only a run that ends by itself can be drained",
+                remedy="say --bounded as well, or drain a running job with headgate stop --drain",
             )
         if self.fresh and self.restore is not None:
             raise UsageError(

@@ -74,11 +74,13 @@ class StateReader:
             for at, field in enumerate(fields)
             if at not in layout["partition_by"]
         ]
-        if layout["name"] == ROWS:
+        named = [f["name"] for f in layout["value"]["fields"]]
+        if named == ["row"]:
             value = F.col("value.row").alias("row")
         else:
-            columns = [F.col(f"value.`{f['name']}`") for f in layout["value"]["fields"]]
-            value = F.struct(*others, *columns).alias(str(layout["name"]))
+            columns = [F.col(f"value.`{name}`") for name in named]
+            name = "row" if layout["name"] == ROWS else str(layout["name"])
+            value = F.struct(*others, *columns).alias(name)
         return rows.select(F.struct(*parts).alias("key"), value, "partition")
 
     def _where(self, step: str, layout: Layout, number: int) -> dict[str, Any]:

@@ -147,14 +147,14 @@ class JobDriver:
             key = _json_key(next(iter(parts.values())) if len(parts) == 1 else parts)
         return LogRecord(value=json.dumps(data, default=_json), key=key)
 
-    def run(self) -> Self:
-        """Process everything sent so far, then checkpoint."""
-        outcome = self._run()
+    def run(self, *, drain: bool = False) -> Self:
+        """Process everything sent so far, then checkpoint; with `drain`, close all windows."""
+        outcome = self._run(drain=drain)
         if outcome.error is not None:
             raise outcome.error
         return self
 
-    def _run(self) -> Any:
+    def _run(self, *, drain: bool = False) -> Any:
         restore, self._from = self._from, None
         asked, self._asked = self._asked, None
         return run(
@@ -162,6 +162,7 @@ class JobDriver:
             home=self.home,
             params=self._params,
             bounded=True,
+            drain=drain,
             restore=restore,
             allow_dropped_state=self._allow_dropped_state,
             parallelism=asked or (None if self._current() else self._parallelism),

@@ -13,6 +13,8 @@ import org.apache.spark.sql.headgate.decode.DecodeStrategy
 import org.apache.spark.sql.headgate.lookup._
 import org.apache.spark.sql.headgate.sink.{RowPlaces, SinkProvider}
 import org.apache.spark.sql.headgate.split._
+import org.apache.spark.sql.headgate.tick.Drained
+import org.apache.spark.sql.headgate.window.{KeyedWindow, WindowStrategy}
 import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, Trigger}
 import org.apache.spark.sql.types.{DataType, StructType}
 
@@ -25,6 +27,7 @@ class HeadgateStrategy(session: SparkSession) extends SparkStrategy {
     case s: Split =>
       SplitExec(planLater(s.child), s.conditions, s.counted, s.values, s.isRiding, s.ridersPass,
         s.riderValues, s.output) :: Nil
+    case w: KeyedWindow => WindowStrategy.plan(session, w, planLater) :: Nil
     case t: Tee => TeeExec(planLater(t.child)) :: Nil
     case c: CountRows => CountRowsExec(planLater(c.child), c.step, c.counted) :: Nil
     case other => DecodeStrategy.plan(session, other)
@@ -98,16 +101,28 @@ object Headgate {
     Dataset.ofRows(classic(df).sparkSession,
       RowPlaces.add(classic(df).queryExecution.analyzed, sinks.asScala.map(_.intValue).toSeq))
 
-  /** Starts a job's query; everyMs < 0: it ends when it has read what is there. */
-  def start(df: ApiFrame, name: String, checkpoint: String, spec: String, everyMs: Long): StreamingQuery = {
+  /** The same rows with a column of `base` that the steps up to `top` do not show, or null. */
+  def carry(base: ApiFrame, top: ApiFrame, name: String): ApiFrame = {
+    val below = classic(base).queryExecution.analyzed
+    Carry.through(classic(top).queryExecution.analyzed, below, column(below, name))
+      .map(Dataset.ofRows(classic(base).sparkSession, _)).orNull
+  }
+
+  /**
+   * Starts a job's query; everyMs < 0: it ends when it has read what is there.
+   *
+   * @param drain its first batch is the last of all event time: every window is closed
+   */
+  def start(df: ApiFrame, name: String, checkpoint: String, spec: String, everyMs: Long,
+      drain: Boolean): StreamingQuery = {
     val frame = classic(df)
     val session = frame.sparkSession
     val sink = new SinkProvider().getTable(frame.schema, Array.empty, new java.util.HashMap[String, String]())
-    session.sessionState.streamingQueryManager.startQuery(
+    Drained.starting(session, drain)(session.sessionState.streamingQueryManager.startQuery(
       userSpecifiedName = Some(name), userSpecifiedCheckpointLocation = Some(checkpoint), df = frame,
       extraOptions = Map("spec" -> spec), sink = sink, outputMode = OutputMode.Append(),
       trigger = if (everyMs < 0) Trigger.AvailableNow() else Trigger.ProcessingTime(everyMs),
-      triggerClock = new JobClock(session))
+      triggerClock = new JobClock(session)))
   }
 
   def fence(session: ApiSession, sparkFolder: String, lockFile: String, jobFile: String,

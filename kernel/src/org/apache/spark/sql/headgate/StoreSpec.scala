@@ -30,6 +30,7 @@ case class StoreSpec(name: String, keySchema: StructType, valueSchema: StructTyp
       case r: RangeKeyScanStateEncoderSpec =>
         val ordinals = json.put("encoder", "range").putArray("columns")
         r.orderingOrdinals.foreach(ordinals.add(_))
+      case _: TimestampAsPrefixKeyStateEncoderSpec => json.put("encoder", "time").putNull("columns")
       case other => throw new IllegalArgumentException(s"no layout for the key encoder $other")
     }
     val by = json.putArray("partition_by")
@@ -52,6 +53,7 @@ object StoreSpec {
       case "plain" => NoPrefixKeyStateEncoderSpec(key)
       case "prefix" => PrefixKeyScanStateEncoderSpec(key, json.get("columns").asInt)
       case "range" => RangeKeyScanStateEncoderSpec(key, numbers("columns"))
+      case "time" => TimestampAsPrefixKeyStateEncoderSpec(key)
       case other => throw new IllegalArgumentException(s"no key encoder '$other'")
     }
     StoreSpec(json.get("name").asText, key, struct("value"), encoder, numbers("partition_by"))

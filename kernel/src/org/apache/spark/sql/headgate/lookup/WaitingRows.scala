@@ -1,7 +1,5 @@
 package org.apache.spark.sql.headgate.lookup
 
-import java.lang.{Long => JLong}
-
 import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.InternalRow
@@ -9,7 +7,6 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowJoiner
 import org.apache.spark.sql.headgate._
 import org.apache.spark.sql.types._
-import org.apache.spark.util.AccumulatorV2
 
 /**
  * Stream rows held until their table row comes or their time is up: by key in one store, by
@@ -98,15 +95,4 @@ final class WaitingRows(plan: LookupPlan, opened: OpenStores, joiner: UnsafeRowJ
     try if (scan.hasNext) plan.deadlines.foreach(_.add(scan.next().key.getLong(0)))
     finally scan.close()
   }
-}
-
-/** The earliest deadline over all partitions, known to the driver after the batch. */
-final class LeastDeadline extends AccumulatorV2[JLong, JLong] {
-  private var least = Long.MaxValue
-  override def isZero: Boolean = least == Long.MaxValue
-  override def copy(): LeastDeadline = { val c = new LeastDeadline; c.least = least; c }
-  override def reset(): Unit = least = Long.MaxValue
-  override def add(at: JLong): Unit = least = math.min(least, at)
-  override def merge(o: AccumulatorV2[JLong, JLong]): Unit = least = math.min(least, o.value)
-  override def value: JLong = least
 }

@@ -9,6 +9,9 @@ import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapabil
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.connector.read._
 import org.apache.spark.sql.connector.read.streaming._
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.runtime.StreamProgress
+import org.apache.spark.sql.headgate.RunningBatch
 import org.apache.spark.sql.types.{LongType, StructType}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
@@ -32,27 +35,69 @@ private final class TickTable extends Table with SupportsRead {
   override def capabilities(): util.Set[TableCapability] = Set(TableCapability.MICRO_BATCH_READ).asJava
   override def newScanBuilder(o: CaseInsensitiveStringMap): ScanBuilder = () => new Scan {
     override def readSchema(): StructType = TickSource.schema
-    override def toMicroBatchStream(checkpoint: String): MicroBatchStream = new TickStream
+    override def toMicroBatchStream(checkpoint: String): MicroBatchStream =
+      new TickStream(Drained.asked)
   }
 }
 
-private final case class TickOffset(n: Long) extends Offset {
-  override def json(): String = s"""{"tick":$n}"""
+/** @param drained whether the batch that ends here, or one before it, was the last of event time */
+private final case class TickOffset(n: Long, drained: Boolean) extends Offset {
+  override def json(): String = s"""{"tick":$n${if (drained) ",\"drained\":true" else ""}}"""
 }
 
-private final class TickStream extends MicroBatchStream with SupportsTriggerAvailableNow {
+private object TickOffset {
+  def parse(json: String): TickOffset =
+    TickOffset(json.filter(_.isDigit).toLong, json.contains("drained"))
+}
+
+private[tick] final class TickStream(drain: Boolean)
+  extends MicroBatchStream with SupportsTriggerAvailableNow {
   private var ticked = false
 
-  override def initialOffset(): Offset = TickOffset(0)
-  override def deserializeOffset(json: String): Offset =
-    TickOffset(json.filter(_.isDigit).toLong)
+  override def initialOffset(): Offset = TickOffset(0, drained = false)
+  override def deserializeOffset(json: String): Offset = TickOffset.parse(json)
   override def prepareForTriggerAvailableNow(): Unit = ()
   override def latestOffset(): Offset = throw new UnsupportedOperationException("needs a start")
   override def latestOffset(start: Offset, limit: ReadLimit): Offset =
-    if (ticked) start else { ticked = true; TickOffset(start.asInstanceOf[TickOffset].n + 1) }
+    if (ticked) start
+    else {
+      ticked = true
+      val from = start.asInstanceOf[TickOffset]
+      TickOffset(from.n + 1, drain || from.drained)
+    }
   override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = Array.empty
   override def createReaderFactory(): PartitionReaderFactory =
     (_: InputPartition) => throw new IllegalStateException("there are no partitions")
   override def commit(end: Offset): Unit = ()
   override def stop(): Unit = ()
+}
+
+/**
+ * Whether event time has ended: with a batch before the one that runs, or with it.
+ *
+ * It stands in the source's offset and so in the offset log: a replayed batch closes the same
+ * windows, and rows that come in a later start find all of them closed.
+ */
+case class Drained(before: Boolean, now: Boolean)
+
+object Drained {
+  private val Key = "spark.headgate.drain"
+
+  def of(session: SparkSession): Drained = RunningBatch.query(session) match {
+    case Some(q) => Drained(in(q.committedOffsets), in(q.availableOffsets))
+    case None => Drained(before = false, now = false)
+  }
+
+  private def in(offsets: StreamProgress): Boolean = offsets.exists {
+    case (_: TickStream, offset) => TickOffset.parse(offset.json()).drained
+    case _ => false
+  }
+
+  /** A query copies its session's settings when it is made, and has its sources made later. */
+  def starting[T](session: SparkSession, drain: Boolean)(start: => T): T = {
+    session.conf.set(Key, drain.toString)
+    try start finally session.conf.unset(Key)
+  }
+
+  private[tick] def asked: Boolean = SparkSession.active.conf.get(Key, "false").toBoolean
 }

@@ -1,0 +1,38 @@
+package org.apache.spark.sql.headgate.window
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.optimizer.{DecimalAggregates, ReplaceExpressions}
+import org.apache.spark.sql.catalyst.planning.PhysicalAggregation
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan, UnaryNode}
+import org.apache.spark.sql.headgate.{KeepsState, StoreSpec}
+import org.apache.spark.sql.types._
+
+/**
+ * The windows of a keyed stream. The child is an Aggregate, an ordinary one for the optimizer: by
+ * the keys, the window's end and, for a row that no open window takes, the row itself; its last
+ * result counts rows. The strategy plans both nodes together.
+ *
+ * @param stores     the layout of the state, as it was when the graph was built
+ * @param conditions of early rows, over the child's output
+ * @param lateRow    the columns of a late row, if late rows are wanted and not only counted
+ * @param output     keys, window_start, window_end, results, is_partial, fired_by, pane, event
+ *                   time, and the late row if there is one
+ */
+case class KeyedWindow(child: LogicalPlan, spec: Windowing, keys: Int, stores: Seq[StoreSpec],
+    conditions: Seq[Expression], lateRow: Option[StructType], late: LateBefore,
+    output: Seq[Attribute]) extends UnaryNode with KeepsState {
+  override def step: String = spec.step
+  override def producedAttributes: AttributeSet = AttributeSet(output)
+  @transient override lazy val references: AttributeSet = child.outputSet
+  override protected def withNewChildInternal(c: LogicalPlan): KeyedWindow = copy(child = c)
+}
+
+object KeyedWindow {
+  /** The layout of the state of such an aggregation, before or after the optimizer saw it. */
+  def layout(aggregate: Aggregate, keys: Int, every: Boolean): Seq[StoreSpec] = {
+    // both rules change what a function keeps, and run on any node: do it as they will
+    val PhysicalAggregation(grouping, functions, results, _) =
+      DecimalAggregates(ReplaceExpressions(aggregate)): @unchecked
+    WindowStores.of(grouping.take(keys).map(_.dataType), WindowStores.named(functions, results), every)
+  }
+}

@@ -1,0 +1,80 @@
+package org.apache.spark.sql.headgate.window
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+import org.apache.spark.sql.catalyst.plans.physical._
+import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.streaming.operators.stateful._
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.headgate._
+import org.apache.spark.sql.headgate.tick.Drained
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.util.SerializableConfiguration
+
+/**
+ * Runs a [[KeyedWindow]]: below it are Spark's partial aggregation, the shuffle by key and the
+ * merge of what came; the work of a partition is [[WindowTask]].
+ *
+ * @param count     where among the functions is the one that counts rows
+ * @param results   the user's aggregates, over the functions' result attributes
+ */
+case class KeyedWindowExec(child: SparkPlan, spec: Windowing, keys: Seq[Attribute], end: Attribute,
+    lateBytes: Attribute, functions: Seq[AggregateExpression], count: Int,
+    results: Seq[NamedExpression], conditions: Seq[Expression], lateRow: Option[StructType],
+    late: LateBefore, stores: Seq[StoreSpec], output: Seq[Attribute],
+    @transient batch: Option[RunningBatch]) extends UnaryExecNode with StatefulStep {
+
+  override def step: String = spec.step
+  override def producedAttributes: AttributeSet = AttributeSet(output)
+  override def outputPartitioning: Partitioning =
+    HashPartitioning(output.take(keys.length), getStateInfo.numPartitions)
+  override def requiredChildDistribution: Seq[Distribution] =
+    StatefulOpClusteredDistribution(keys, getStateInfo.numPartitions) :: Nil
+  override protected def withNewChildInternal(c: SparkPlan): KeyedWindowExec = copy(child = c)
+  override val stateStoreNames: Seq[String] = stores.map(_.name)
+
+  /** The watermarks of the batch before and of this one, in microseconds. */
+  @transient private lazy val watermarks: (Long, Long) = batch.fold((Long.MinValue, Long.MinValue)) { b =>
+    val (id, propagator) = (getStateInfo.operatorId, b.execution.watermarkPropagator)
+    val drained = Drained.of(session)
+    def micros(millis: Long, ended: Boolean) =
+      if (ended) Long.MaxValue else if (millis > 0) millis * 1000L else Long.MinValue
+    (micros(propagator.getInputWatermarkForLateEvents(b.id, id), drained.before),
+      micros(propagator.getInputWatermarkForEviction(b.id, id), drained.now))
+  }
+
+  // a window that can close, or whose time for late rows is up, needs no new input for it
+  @transient private lazy val due = new LeastDeadline
+  override def shouldRunAnotherBatch(watermark: Long): Boolean =
+    watermark > 0 && due.value <= watermark * 1000L
+
+  override protected def doExecute(): RDD[InternalRow] = {
+    batch.foreach(b => OnceABatch.check(b, step))
+    metrics // created on the driver before the closure is made
+    val (before, now) = watermarks
+    late.micros = before
+    sparkContext.register(due, s"headgate $step due")
+    val info = getStateInfo
+    val conf = new StateStoreConf(session.sessionState.conf)
+    val hadoop = SerializableConfiguration.broadcast(sparkContext, session.sessionState.newHadoopConf())
+    def counter(output: String) = Counters.register(session, step, output)
+    val plan = WindowPlan(spec, keys, end, lateBytes, child.output, functions, count, results,
+      conditions, lateRow, output, stores.head.keySchema, before, now, due, batch.fold(0L)(_.id),
+      WindowCounters(counter("records_in"), counter("records_out"), counter("records_out_late"),
+        counter("state_inserted"), counter("state_removed")), TaskFailures.every(session))
+    val specs = stores
+    child.execute().mapPartitionsWithIndexInternal { (partition, rows) =>
+      val started = System.nanoTime()
+      val opened = OpenStores.load(info, partition, specs, conf, hadoop.value.value)
+      new WindowTask(plan, opened, rows, task => {
+        longMetric("allUpdatesTimeMs") += (System.nanoTime() - started) / 1000000
+        longMetric("numOutputRows") += task.rowsOut
+        longMetric("numUpdatedStateRows") += task.rowsStored
+        longMetric("numRemovedStateRows") += task.rowsRemoved
+        commitStores(opened)
+      })
+    }
+  }
+}

@@ -1,0 +1,93 @@
+package org.apache.spark.sql.headgate.window
+
+import java.util.{List => JList}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.{Column, DataFrame => ApiFrame}
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate._
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, EventTimeWatermark, Filter, LogicalPlan}
+import org.apache.spark.sql.classic.{DataFrame, Dataset, ExpressionUtils}
+import org.apache.spark.sql.functions.{col, count, explode, lit, struct, when}
+import org.apache.spark.sql.types._
+
+/** What headgate/kernel.py calls for windows. */
+object WindowApi {
+  private val End = "__hg_end"
+  private val Late = "__hg_late_row"
+  private val Count = "__hg_count"
+
+  /**
+   * @param keys     columns of the stream
+   * @param names    what the keys are called in the results
+   * @param time     the column with the event time
+   * @param row      the columns of a late row; null if late rows are only counted
+   * @param timeName, lateName what the results' event time and the late row are called
+   */
+  def apply(stream: ApiFrame, spec: String, keys: JList[String], names: JList[String], time: String,
+      aggregates: JList[Column], conditions: JList[Column], row: JList[String], timeName: String,
+      lateName: String): ApiFrame = {
+    val window = Windowing.parse(spec)
+    val late = new LateBefore(window.step)
+    val keyNames = keys.asScala.toSeq
+    val grouped = inWindows(stream, window, late, time, Option(row).map(_.asScala.toSeq))
+      .groupBy((keyNames ++ Seq(End, Late)).map(quoted): _*)
+    val all = aggregates.asScala.toSeq :+ count(lit(1)).as(Count)
+    val made = grouped.agg(all.head, all.tail: _*).asInstanceOf[DataFrame]
+    val aggregate = sorted(made.queryExecution.analyzed.asInstanceOf[Aggregate])
+    val lateRow = Option(row).map(_ => stream.select(row.asScala.map(quoted).toSeq: _*).schema.asNullable)
+    val results = aggregate.output.slice(keyNames.length + 2, aggregate.output.length - 1)
+    val output = aggregate.output.take(keyNames.length).zip(names.asScala)
+      .map { case (a, name) => AttributeReference(name, a.dataType)() } ++ Seq(
+      AttributeReference("window_start", TimestampType)(), AttributeReference("window_end", TimestampType)()) ++
+      results.map(a => AttributeReference(a.name, a.dataType)()) ++ Seq(
+      AttributeReference("is_partial", BooleanType)(), AttributeReference("fired_by", StringType)(),
+      AttributeReference("pane", IntegerType)(), AttributeReference(timeName, TimestampType)()) ++
+      lateRow.map(AttributeReference(lateName, _)())
+    val tested = conditions.asScala.toSeq.map { c =>
+      made.filter(c).queryExecution.analyzed.collectFirst { case f: Filter => f.condition }.get
+    }
+    Dataset.ofRows(made.sparkSession, KeyedWindow(aggregate, window, keyNames.length,
+      KeyedWindow.layout(aggregate, keyNames.length, window.every > 0), tested, lateRow, late, output))
+  }
+
+  private def quoted(name: String): Column = col(s"`$name`")
+
+  /** The stream with a row for each open window; one without an end, for `.late`, if there is none. */
+  private def inWindows(stream: ApiFrame, window: Windowing, late: LateBefore, time: String,
+      row: Option[Seq[String]]): ApiFrame = {
+    val at = ExpressionUtils.expression(quoted(time))
+    val end =
+      if (window.slide == window.size) ExpressionUtils.column(
+        OpenWindowEnd(at, late, window.size, window.offset, window.lateness))
+      else explode(ExpressionUtils.column(
+        OpenWindowEnds(at, late, window.size, window.slide, window.offset, window.lateness)))
+    // Spark wants a column with a watermark among those that a stream is grouped by
+    val marked = new MetadataBuilder().putLong(EventTimeWatermark.delayKey, 0L).build()
+    val rest = row match {
+      case Some(columns) => ExpressionUtils.column(PackedRow(
+        ExpressionUtils.expression(struct(columns.map(quoted): _*))))
+      case None => lit(Array.emptyByteArray)
+    }
+    stream.select(col("*"), end.as(End, marked))
+      .select(col("*"), when(col(End).isNull, rest).as(Late))
+  }
+
+  /** A set has no order, so that a replayed batch might give another: sort it. */
+  private def sorted(aggregate: Aggregate): Aggregate = aggregate.copy(aggregateExpressions =
+    aggregate.aggregateExpressions.map(_.transformUp {
+      case a @ AggregateExpression(set: CollectSet, _, _, _, _) if RowOrdering.isOrderable(set.child.dataType) =>
+        SortArray(a, Literal.TrueLiteral)
+    }.asInstanceOf[NamedExpression]))
+
+  /** Why these aggregates cannot be used in windows, or null. */
+  def problem(aggregated: ApiFrame): String = {
+    val plan: LogicalPlan = aggregated.asInstanceOf[DataFrame].queryExecution.analyzed
+    plan.expressions.flatMap(_.collect {
+      case a: AggregateExpression if a.isDistinct => s"${a.sql} is a distinct aggregate"
+      case p: PythonFuncExpression => s"${p.sql} is a Python function"
+      case s: SubqueryExpression => s"${s.sql} is a subquery"
+    }).headOption.orNull
+  }
+}

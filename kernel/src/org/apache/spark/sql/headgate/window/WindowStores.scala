@@ -1,0 +1,54 @@
+package org.apache.spark.sql.headgate.window
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.headgate.StoreSpec
+import org.apache.spark.sql.types._
+
+/** How a window step keeps its state: a row for each key and open window, in order of time. */
+object WindowStores {
+  val Windows: String = StateStoreId.DEFAULT_STORE_NAME
+  /** The windows with rows that no early row has shown yet; only with `every`. */
+  val Changed = "changed"
+
+  /** What a window's row has beside the buffers of its aggregates. */
+  val Since = "since"
+  val Pane = "pane"
+  val Flags = "flags"
+  /** In the flags: the on-time row is out. The bits above are those of the conditions. */
+  val OnTime = 1
+
+  /**
+   * @param functions the aggregate functions with the column that each was first used for: their
+   *                  buffers have its name, so that an aggregate may move or others may join it
+   */
+  def of(keyTypes: Seq[DataType], functions: Seq[(AggregateExpression, String)],
+      every: Boolean): Seq[StoreSpec] = {
+    val keys = keyTypes.zipWithIndex.map { case (t, i) => StructField(s"key$i", t) }
+    val key = StructType(keys :+ StructField("window_end", LongType, nullable = false))
+    val windows = StoreSpec(Windows, key, StructType(buffers(functions) ++ Seq(
+      StructField(Since, LongType), StructField(Pane, IntegerType), StructField(Flags, IntegerType))),
+      TimestampAsPrefixKeyStateEncoderSpec(key), keys.indices)
+    if (!every) Seq(windows)
+    else Seq(windows, StoreSpec(Changed, key, StructType(StructField("none", BooleanType) :: Nil),
+      TimestampAsPrefixKeyStateEncoderSpec(key), keys.indices))
+  }
+
+  private def buffers(functions: Seq[(AggregateExpression, String)]): Seq[StructField] = {
+    val names = functions.flatMap { case (f, column) =>
+      f.aggregateFunction.aggBufferAttributes.map(a => (s"$column.${a.name}", a.dataType))
+    }
+    names.zipWithIndex.map { case ((name, dataType), i) =>
+      val before = names.take(i).count(_._1 == name)
+      StructField(if (before == 0) name else s"${name}_${before + 1}", dataType)
+    }
+  }
+
+  /** The functions of an aggregation, each with the result that it was first used for. */
+  def named(functions: Seq[AggregateExpression],
+      results: Seq[NamedExpression]): Seq[(AggregateExpression, String)] =
+    functions.map { f =>
+      (f, results.find(_.references.contains(f.resultAttribute)).fold("")(_.name))
+    }
+}

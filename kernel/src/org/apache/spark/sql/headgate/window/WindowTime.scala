@@ -1,0 +1,117 @@
+/** Owns the expressions that put a row into its windows, in the light of the watermark. */
+package org.apache.spark.sql.headgate.window
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.codegen._
+import org.apache.spark.sql.catalyst.expressions.codegen.Block._
+import org.apache.spark.sql.catalyst.util.GenericArrayData
+import org.apache.spark.sql.types._
+
+/**
+ * The watermark before a batch, set on the driver before the tasks are sent. An object among the
+ * references of generated code, never a literal: the code is compiled once, not once a batch.
+ */
+final class LateBefore(val step: String) extends Serializable {
+  @volatile var micros: Long = Long.MinValue
+  override def equals(o: Any): Boolean = o match {
+    case h: LateBefore => h.step == step
+    case _ => false
+  }
+  override def hashCode: Int = step.hashCode
+  override def toString: String = "watermark"
+}
+
+/** The end of the window that a time falls into; null if that window is closed for good. */
+case class OpenWindowEnd(child: Expression, late: LateBefore, size: Long, offset: Long,
+    lateness: Long) extends UnaryExpression {
+  override def dataType: DataType = TimestampType
+  override def nullable: Boolean = true
+  override def foldable: Boolean = false
+
+  override def eval(row: InternalRow): Any = {
+    val time = child.eval(row)
+    if (time == null) null
+    else {
+      val end = WindowTime.end(time.asInstanceOf[Long], size, offset)
+      if (end + lateness <= late.micros) null else end
+    }
+  }
+
+  override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
+    val time = child.genCode(ctx)
+    val holder = ctx.addReferenceObj("late", late, classOf[LateBefore].getName)
+    val windows = classOf[WindowTime].getName
+    ev.copy(code = code"""
+      ${time.code}
+      boolean ${ev.isNull} = ${time.isNull};
+      long ${ev.value} = 0L;
+      if (!${ev.isNull}) {
+        ${ev.value} = $windows.end(${time.value}, ${size}L, ${offset}L);
+        ${ev.isNull} = ${ev.value} + ${lateness}L <= $holder.micros();
+      }""")
+  }
+
+  override protected def withNewChildInternal(c: Expression): OpenWindowEnd = copy(child = c)
+}
+
+/** The ends of all open windows that a time falls into; one null if there is none. */
+case class OpenWindowEnds(child: Expression, late: LateBefore, size: Long, slide: Long,
+    offset: Long, lateness: Long) extends UnaryExpression with CodegenFallback {
+  override def dataType: DataType = ArrayType(TimestampType, containsNull = true)
+  override def nullable: Boolean = false
+  override def foldable: Boolean = false
+
+  override def eval(row: InternalRow): Any = {
+    val time = child.eval(row)
+    if (time == null) OpenWindowEnds.None
+    else {
+      val at = time.asInstanceOf[Long]
+      val last = WindowTime.end(at, slide, offset) - slide + size // of the newest that has begun
+      var first = last
+      while (first - slide > at && first - slide + lateness > late.micros) first -= slide
+      if (last <= at || last + lateness <= late.micros) OpenWindowEnds.None
+      else new GenericArrayData(Array.tabulate[Any](((last - first) / slide + 1).toInt)(first + _ * slide))
+    }
+  }
+
+  override protected def withNewChildInternal(c: Expression): OpenWindowEnds = copy(child = c)
+}
+
+object OpenWindowEnds {
+  private val None = new GenericArrayData(Array[Any](null))
+}
+
+/** A row as bytes, which can be a key of an aggregation whatever its columns are. */
+case class PackedRow(child: Expression) extends UnaryExpression {
+  override def dataType: DataType = BinaryType
+  override def nullable: Boolean = child.nullable
+  override def foldable: Boolean = false
+  @transient private lazy val packer = new RowPacker(child.dataType.asInstanceOf[StructType])
+
+  override def eval(row: InternalRow): Any = {
+    val value = child.eval(row)
+    if (value == null) null else packer.pack(value.asInstanceOf[InternalRow])
+  }
+
+  override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
+    val made = new RowPacker(child.dataType.asInstanceOf[StructType])
+    val ref = ctx.addReferenceObj("packer", made, classOf[RowPacker].getName)
+    defineCodeGen(ctx, ev, row => s"$ref.pack($row)")
+  }
+
+  override protected def withNewChildInternal(c: Expression): PackedRow = copy(child = c)
+}
+
+final class RowPacker(schema: StructType) extends Serializable {
+  @transient private lazy val project = UnsafeProjection.create(schema)
+  def pack(row: InternalRow): Array[Byte] = project(row).getBytes
+}
+
+final class WindowTime private ()
+
+object WindowTime {
+  /** The end of the window of a size, counted from an offset, that a time falls into. */
+  def end(time: Long, size: Long, offset: Long): Long =
+    time - Math.floorMod(time - offset, size) + size
+}

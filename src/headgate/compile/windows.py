@@ -1,0 +1,48 @@
+"""Window steps: a keyed stream into the kernel's windows, and their rows apart again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from headgate import kernel
+from headgate.compile.fanout import key_names
+from headgate.compile.paths import Arrival, union_of
+from headgate.plan import EVENT_TIME, BuiltJob, Node, WindowOp, column
+
+_LATE = "__hg_late"
+
+
+def window_frame(built: BuiltJob, node: Node, inputs: Sequence[DataFrame]) -> DataFrame:
+    """All rows that a window step gives: results, and late rows if anything reads them."""
+    operation = node.operation
+    assert isinstance(operation, WindowOp)
+    stream = union_of(inputs)
+    wanted = bool(built.graph.consumers(node.step.id, "late"))
+    return kernel.window(
+        stream,
+        spec=operation.spec,
+        keys=key_names(Arrival(node, stream)),
+        names=operation.names,
+        time=EVENT_TIME,
+        aggregates=operation.aggregates,
+        conditions=[column(c) for c in operation.conditions],
+        late_row=node.schemas["late"].names if wanted else None,
+        late=_LATE,
+    )
+
+
+def window_outputs(node: Node, base: DataFrame, *, timed: bool) -> dict[str, DataFrame]:
+    """The step's outputs, with their event time if a window follows."""
+    names = [*node.schemas["out"].names, *([EVENT_TIME] if timed else [])]
+    columns = [F.col(f"`{c}`") for c in names]
+    if _LATE not in base.columns:
+        return {"out": base.select(*columns)}
+    late = F.col(_LATE)
+    parts = [late.getField(c).alias(c) for c in node.schemas["late"].names]
+    return {
+        "out": base.where(late.isNull()).select(*columns),
+        "late": base.where(late.isNotNull()).select(*parts),
+    }

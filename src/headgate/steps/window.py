@@ -1,0 +1,325 @@
+"""Windows: a keyed stream's rows aggregated by event time, with early, on-time and late rows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Literal
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.types import (
+    BooleanType,
+    IntegerType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from headgate import kernel
+from headgate.connectors.base import Expr
+from headgate.durations import Duration, parse_duration, spell_duration
+from headgate.errors import GraphError, user_location
+from headgate.graph import Step
+from headgate.plan import (
+    EVENT_TIME,
+    LookupOp,
+    Node,
+    Plan,
+    SourceOp,
+    StatelessOp,
+    UnionOp,
+    WindowOp,
+    analysed,
+    column,
+    expression_text,
+)
+from headgate.steps.window_kinds import AfterCount, Every, Trigger, When, Window
+from headgate.stream import Stream
+
+Panes = Literal["accumulating", "discarding"]
+_TIMES = [StructField("window_start", TimestampType()), StructField("window_end", TimestampType())]
+_PANE = [
+    StructField("is_partial", BooleanType()),
+    StructField("fired_by", StringType()),
+    StructField("pane", IntegerType()),
+]
+_ALIAS = re.compile(r" AS (`[^`]+`|\w+)$")
+
+
+class Keyed:
+    """A stream with a key: what follows works on the rows of each key by themselves."""
+
+    def __init__(self, stream: Stream, keys: tuple[Expr, ...]) -> None:
+        self._stream = stream
+        self._keys = keys
+
+    def window(
+        self,
+        name: str,
+        assigner: Window,
+        *aggregates: Column,
+        early: Trigger | Sequence[Trigger] = (),
+        allowed_lateness: Duration = "0 seconds",
+        panes: Panes = "accumulating",
+    ) -> Windowed:
+        """Aggregate the rows of each key and window.
+
+        Example:
+
+            visits.key_by("page").window(
+                "visits_15m", hg.tumbling("15 minutes"), F.count("*").alias("visits"),
+                early=hg.every("2 minutes"), allowed_lateness="10 minutes")
+
+        A row has the key, window_start, window_end, the aggregates, is_partial, fired_by and pane.
+        When the watermark passes the end, each key and window gives exactly one row with fired_by
+        "on_time"; `early` triggers give rows before, and rows that come up to `allowed_lateness`
+        after the end give an update each batch (fired_by "late"). What comes later still is in
+        `.late`. With panes="discarding" a row has only what came since the row before.
+        """
+        return add_window(
+            self._stream, self._keys, name, assigner, aggregates, early, allowed_lateness, panes
+        )
+
+
+class Windowed(Stream):
+    """The rows that windows give."""
+
+    @property
+    def late(self) -> Stream:
+        """The rows, as they came, that were too late for their window or had no event time."""
+        return self.side("late")
+
+
+def key_by(stream: Stream, keys: tuple[Expr, ...]) -> Keyed:
+    """Give a stream a key."""
+    if not keys:
+        raise GraphError(
+            "key_by needs a key",
+            step=stream._node.step.id,
+            remedy='name a column: key_by("user_id")',
+            location=user_location(),
+        )
+    prototype = stream._plan.prototype(stream.schema)
+    _key_fields(stream._plan, prototype, keys, stream._node.step.id)
+    return Keyed(stream, keys)
+
+
+def add_window(
+    stream: Stream,
+    keys: tuple[Expr, ...],
+    name: str,
+    window: Window,
+    aggregates: Sequence[Column],
+    early: Trigger | Sequence[Trigger],
+    allowed_lateness: Duration,
+    panes: Panes,
+) -> Windowed:
+    """Write a window step down."""
+    plan = stream._plan
+    plan.check_name(name, "window")
+    if not isinstance(window, Window):
+        raise _wrong(name, "this is not a kind of window", window, 'use hg.tumbling("5 minutes")')
+    if panes not in ("accumulating", "discarding"):
+        raise _wrong(name, "panes is not known", panes, "use 'accumulating' or 'discarding'")
+    _check_event_time(plan, stream._node, stream._output, name)
+    lateness = parse_duration(allowed_lateness, what="allowed_lateness")
+    prototype = plan.prototype(stream.schema)
+    key_fields = _key_fields(plan, prototype, keys, name)
+    results = _results(plan, prototype, aggregates, name)
+    triggers = [early] if isinstance(early, Trigger) else list(early)
+    spec, conditions = _triggers(plan, name, triggers, results)
+    schema = StructType([*key_fields, *_TIMES, *results, *_PANE])
+    _check_names(name, schema)
+    detail = {
+        "window": str(window),
+        "key": ", ".join(f.name for f in key_fields),
+        "aggregates": ", ".join(expression_text(a) for a in aggregates),
+        "early": ", ".join(map(str, triggers)),
+        "allowed_lateness": spell_duration(lateness),
+        "panes": panes,
+        "state_key": json.dumps([f.name for f in key_fields]),
+    }
+    key_text = ", ".join(f.dataType.simpleString() for f in key_fields)
+    step = Step(
+        id=name,
+        kind="window",
+        named=True,
+        inputs=(stream._edge,),
+        outputs=("out", "late"),
+        schema=schema.simpleString(),
+        stateful=True,
+        state_schema=f"({key_text}) {window} -> {StructType(results).simpleString()}",
+        detail=detail,
+        location=str(user_location()),
+    )
+    told = {
+        "step": name,
+        "size": _micros(window.size),
+        "slide": _micros(window.every),
+        "offset": _micros(window.offset),
+        "lateness": _micros(lateness),
+        "discarding": panes == "discarding",
+        **spec,
+    }
+    operation = WindowOp(
+        keys, tuple(f.name for f in key_fields), tuple(aggregates), told, conditions
+    )
+    node = plan.add(step, operation, {"out": schema, "late": stream.schema})
+    return Windowed(plan, node)
+
+
+def _micros(duration: timedelta) -> int:
+    return duration // timedelta(microseconds=1)
+
+
+def _wrong(step: str, what: str, got: object, remedy: str) -> GraphError:
+    return GraphError(what, step=step, got=repr(got), remedy=remedy, location=user_location())
+
+
+def _key_fields(
+    plan: Plan, prototype: DataFrame, keys: Sequence[Expr], step: str
+) -> list[StructField]:
+    made = [column(k) for k in keys]
+    found = analysed(prototype, step, lambda df: df.select(*made), "the key")
+    plan.note_changing(step, found)
+    for field, key in zip(found.schema.fields, keys, strict=True):
+        kind = field.dataType.simpleString()
+        if "map<" in kind or "variant" in kind:
+            raise GraphError(
+                f"the key {expression_text(key)} is of a type whose values cannot be compared",
+                step=step,
+                got=kind.upper(),
+                remedy="use parts of it as the key",
+                location=user_location(),
+            )
+    return [StructField(f.name, f.dataType) for f in found.schema.fields]
+
+
+def _results(
+    plan: Plan, prototype: DataFrame, aggregates: Sequence[Column], step: str
+) -> list[StructField]:
+    """The columns of the aggregates."""
+    if not aggregates:
+        raise GraphError(
+            "the window has no aggregate",
+            step=step,
+            remedy='give at least one, for instance F.count("*").alias("n")',
+            location=user_location(),
+        )
+    for aggregate in aggregates:
+        if not isinstance(aggregate, Column):
+            raise _wrong(
+                step, "this is not an aggregate", aggregate, 'give one, for instance F.sum("price")'
+            )
+        if not _ALIAS.search(expression_text(aggregate)):
+            raise GraphError(
+                f"the aggregate {expression_text(aggregate)} has no name",
+                step=step,
+                remedy='give it one with .alias("..."): its state is found by it',
+                location=user_location(),
+            )
+    found = analysed(prototype, step, lambda df: df.groupBy().agg(*aggregates), "an aggregate")
+    problem = kernel.window_problem(found)
+    if problem is not None:
+        raise GraphError(
+            f"{problem}, which windows cannot use",
+            step=step,
+            remedy="use another aggregate function, for instance approx_count_distinct or "
+            "size(collect_set(...))",
+            location=user_location(),
+        )
+    plan.note_changing(step, found)
+    return [StructField(f.name, f.dataType) for f in found.schema.fields]
+
+
+def _triggers(
+    plan: Plan, step: str, triggers: Sequence[Trigger], results: Sequence[StructField]
+) -> tuple[dict[str, Any], tuple[Expr, ...]]:
+    """The triggers as the kernel is told of them, and their conditions."""
+    spec: dict[str, Any] = {"every": 0, "after_count": 0, "once": []}
+    conditions: list[Expr] = []
+    prototype = plan.prototype(StructType(list(results)))
+    for trigger in triggers:
+        if isinstance(trigger, When):
+            made = column(trigger.condition)
+            typed = analysed(
+                prototype,
+                step,
+                lambda df, c=made: df.select(c.alias("c")),  # type: ignore[misc]
+                "the condition of when (over the window's aggregates)",
+            )
+            if not isinstance(typed.schema["c"].dataType, BooleanType):
+                raise _wrong(step, "when has no condition", trigger.condition, "compare something")
+            plan.note_changing(step, typed)
+            conditions.append(trigger.condition)
+            spec["once"].append(trigger.once)
+        elif isinstance(trigger, Every | AfterCount):
+            field = "every" if isinstance(trigger, Every) else "after_count"
+            if spec[field]:
+                raise _wrong(step, f"there are two {field} triggers", str(trigger), "leave one out")
+            spec[field] = _micros(trigger.interval) if isinstance(trigger, Every) else trigger.count
+        else:
+            raise _wrong(step, "this is not a trigger", trigger, 'use hg.every("1 minute")')
+    return spec, tuple(conditions)
+
+
+def _check_names(step: str, schema: StructType) -> None:
+    seen: set[str] = set()
+    for name in schema.names:
+        if name.lower() in seen:
+            raise GraphError(
+                f"the window's rows would have two columns '{name}'",
+                step=step,
+                expected="other names than window_start, window_end, is_partial, fired_by and pane",
+                remedy="give the key or the aggregate another alias",
+                location=user_location(),
+            )
+        seen.add(name.lower())
+
+
+def _check_event_time(plan: Plan, node: Node, output: str, step: str) -> None:
+    """Refuse a stream whose rows have lost their event time, or never had one."""
+    operation, before = node.operation, node.step.id
+    if isinstance(operation, SourceOp):
+        if operation.watermark is None or output != "out":
+            raise GraphError(
+                f"the rows of source '{before}' have no event time",
+                step=step,
+                remedy='give the source one: event_time=hg.event_time("column")',
+                location=user_location(),
+            )
+        return
+    if isinstance(operation, WindowOp):
+        if output != "out":
+            raise GraphError(
+                f"the late rows of '{before}' are behind the watermark already",
+                step=step,
+                remedy="use a longer allowed_lateness there",
+                location=user_location(),
+            )
+        return
+    edges = node.step.inputs if isinstance(operation, UnionOp) else node.step.inputs[:1]
+    for edge in edges:
+        _check_event_time(plan, _node(plan, edge.step), edge.output, step)
+    if isinstance(operation, StatelessOp):
+        (edge,) = node.step.inputs
+        schema = _node(plan, edge.step).schemas[edge.output]
+        timed = plan.prototype(
+            StructType([*schema.fields, StructField(EVENT_TIME, TimestampType())])
+        )
+        if kernel.carry(timed, operation.apply(timed.drop(EVENT_TIME)), EVENT_TIME) is None:
+            raise GraphError(
+                f"the rows of '{before}' are made anew, so they have no event time",
+                step=step,
+                remedy="use expressions in it instead of functions over whole batches",
+                location=user_location(),
+            )
+    else:
+        assert isinstance(operation, UnionOp | LookupOp)
+
+
+def _node(plan: Plan, id: str) -> Node:
+    return next(n for n in plan.nodes if n.step.id == id)

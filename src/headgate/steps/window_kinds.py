@@ -1,0 +1,141 @@
+"""Kinds of windows, and the triggers that let a window speak before it ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal, TypeAlias
+
+from headgate.connectors.base import Expr
+from headgate.durations import Duration, parse_duration, spell_duration
+from headgate.errors import GraphError, user_location
+
+Clock: TypeAlias = Literal["event", "processing"]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Windows of one size that begin every so often; made by `tumbling`."""
+
+    size: timedelta
+    every: timedelta
+    offset: timedelta = timedelta(0)
+
+    def __str__(self) -> str:
+        if self.every != self.size:
+            return f"sliding {spell_duration(self.size)} every {spell_duration(self.every)}"
+        shift = f" offset {spell_duration(self.offset)}" if self.offset else ""
+        return f"tumbling {spell_duration(self.size)}{shift}"
+
+
+class Trigger:
+    """What makes a window give an early row."""
+
+
+@dataclass(frozen=True)
+class Every(Trigger):
+    """Early rows whenever time has passed a multiple of an interval; made by `every`."""
+
+    interval: timedelta
+    clock: Clock = "event"
+
+    def __str__(self) -> str:
+        return f"every {spell_duration(self.interval)} of {self.clock} time"
+
+
+@dataclass(frozen=True)
+class AfterCount(Trigger):
+    """Early rows after so many rows; made by `after_count`."""
+
+    count: int
+
+    def __str__(self) -> str:
+        return f"after {self.count} rows"
+
+
+@dataclass(frozen=True)
+class When(Trigger):
+    """Early rows when a condition on the aggregates is true; made by `when`."""
+
+    condition: Expr
+    once: bool = True
+
+    def __str__(self) -> str:
+        from headgate.plan import expression_text
+
+        return f"when {expression_text(self.condition)}{' once' if self.once else ''}"
+
+
+def _positive(value: Duration, what: str) -> timedelta:
+    """A duration of at least a millisecond, which is how exact watermarks are."""
+    duration = parse_duration(value, what=what)
+    if duration < timedelta(milliseconds=1) or duration.microseconds % 1000:
+        raise GraphError(
+            f"{what} is not a whole number of milliseconds above 0",
+            got=repr(value),
+            remedy='give a duration such as "5 minutes"',
+            location=user_location(),
+        )
+    return duration
+
+
+def tumbling(size: Duration, *, offset: Duration = "0 seconds") -> Window:
+    """Windows that follow each other; with an offset they begin that much later.
+
+    >>> str(tumbling("15 minutes")), str(tumbling("1 day", offset="6 hours"))
+    ('tumbling 15 minutes', 'tumbling 1 day offset 6 hours')
+    """
+    length = _positive(size, "the window's size")
+    shift = parse_duration(offset, what="the window's offset")
+    if shift:
+        _positive(shift, "the window's offset")
+    if shift >= length:
+        raise GraphError(
+            "the window's offset is not below its size",
+            expected=f"less than {spell_duration(length)}",
+            got=spell_duration(shift),
+            remedy="take the rest of its division by the size",
+            location=user_location(),
+        )
+    return Window(length, length, shift)
+
+
+def every(interval: Duration, *, clock: Clock = "event") -> Trigger:
+    """An early row whenever the watermark passes a multiple of the interval.
+
+    >>> str(every("2 minutes"))
+    'every 2 minutes of event time'
+    """
+    if clock != "event":
+        raise GraphError(
+            f"an early row by {clock} time is not supported in this version",
+            expected="clock='event'",
+            remedy="leave the clock out",
+            location=user_location(),
+        )
+    return Every(_positive(interval, "the interval of every"), clock)
+
+
+def after_count(count: int) -> Trigger:
+    """An early row after so many rows of a key and window since the last.
+
+    >>> str(after_count(4))
+    'after 4 rows'
+    """
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise GraphError(
+            "after_count needs a number of rows above 0",
+            got=repr(count),
+            remedy="give one, for instance after_count(10)",
+            location=user_location(),
+        )
+    return AfterCount(count)
+
+
+def when(condition: Expr, *, once: bool = True) -> Trigger:
+    """An early row when the aggregates meet a condition: once a key and window, or each time.
+
+    >>> str(when("visits >= 10"))
+    'when visits >= 10 once'
+    """
+    return When(condition, once)

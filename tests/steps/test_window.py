@@ -1,0 +1,160 @@
+"""Windows through the public API, on the real kernel, against a truth in plain Python."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import functions as F
+
+import headgate as hg
+from headgate.testing import JobDriver
+from tests.steps.window_truth import Event, Truth
+
+Make = Callable[..., JobDriver]
+VISIT = "id BIGINT, page STRING, at TIMESTAMP, value BIGINT"
+START = 1_700_000_000 // 3600 * 3600
+
+
+def counting(
+    window: hg.Window, *, delay: str = "1 minute", name: str = "counting", **options: Any
+) -> hg.JobDef:
+    @hg.job(name)
+    def define(job: hg.Job) -> None:
+        visits = job.source(
+            "visits",
+            hg.topic("log:visits", schema=VISIT),
+            event_time=hg.event_time("at", out_of_orderness=delay),
+        )
+        counts = visits.key_by("page").window(
+            "counts",
+            window,
+            F.count("*").alias("n"),
+            F.sum("value").alias("total"),
+            F.collect_set(F.concat(F.lit("v"), F.col("value") % 5)).alias("names"),
+            **options,
+        )
+        counts.sink("out", hg.topic("log:out"))
+        counts.late.sink("late", hg.topic("log:late"))
+
+    return define
+
+
+def record(event: Event) -> dict[str, Any]:
+    id, page, at, value = event
+    return {"id": id, "page": page, "at": None if at is None else time(at), "value": value}
+
+
+def time(seconds: int) -> str:
+    return datetime.fromtimestamp(START + seconds, UTC).isoformat()
+
+
+def told(rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
+    """Rows as the truth has them."""
+    for row in rows:
+        assert row["is_partial"] == (row["fired_by"] == "early")
+    return Counter(
+        (
+            row["page"],
+            round(row["window_start"].timestamp()) - START,
+            round(row["window_end"].timestamp()) - START,
+            row["n"],
+            row["total"],
+            tuple(row["names"]),
+            row["fired_by"],
+            row["pane"],
+        )
+        for row in rows
+    )
+
+
+class Told:
+    """A driver and the truth, kept in step."""
+
+    def __init__(self, driver: JobDriver, truth: Truth) -> None:
+        self.driver = driver
+        self.truth = truth
+        self.batches = 0
+
+    def run(self, *events: Event, drain: bool = False, crash: bool = False) -> None:
+        """Send the events; both must give the same rows."""
+        self.driver.send("visits", *[record(e) for e in events])
+        if crash:
+            self.driver.crash(at="after_sink").restore()
+        self.driver.run(drain=drain)
+        ran = int(self.driver.checkpoint().rpartition(":")[2]) + 1 - self.batches
+        self.batches += ran
+        self.truth.batch(events)
+        for number in range(1, ran):
+            self.truth.batch([], ended=drain and number == ran - 1)
+        assert told(self.driver.rows("out")) == self.truth.out
+        assert Counter(r["id"] for r in self.driver.rows("late")) == self.truth.late
+        self.truth.out.clear()
+        self.truth.late.clear()
+
+
+def test_a_window_gives_one_row_when_the_watermark_passes_its_end(job_driver: Make) -> None:
+    t = job_driver(counting(hg.tumbling("5 minutes")))
+    t.send("visits", record((1, "a", 10, 1)), record((2, "a", 290, 2)), record((3, "b", 20, 3)))
+    t.run()
+    assert t.rows("out") == []
+    assert len(t.state("counts").all()) == 2
+    t.send("visits", record((4, "a", 361, 4))).run()
+    assert told(t.rows("out")) == Counter(
+        [
+            ("a", 0, 300, 2, 3, ("v1", "v2"), "on_time", 0),
+            ("b", 0, 300, 1, 3, ("v3",), "on_time", 0),
+        ]
+    )
+    t.send("visits", record((5, "b", 299, 5)), record((6, "b", None, 6))).run()
+    assert t.rows("out") == []
+    assert sorted(r["id"] for r in t.rows("late")) == [5, 6]
+    t.run(drain=True)
+    assert told(t.rows("out")) == Counter([("a", 300, 600, 1, 4, ("v4",), "on_time", 0)])
+    assert t.state("counts").all() == []
+    assert t.metrics("counts") == {"records_in": 6, "records_out": 3, "records_out_late": 2}
+
+
+def test_rows_that_are_late_but_allowed_update_their_window(job_driver: Make) -> None:
+    truth = Truth(size=300, delay=60, lateness=120)
+    t = Told(job_driver(counting(hg.tumbling("5 minutes"), allowed_lateness="2 minutes")), truth)
+    t.run((1, "a", 10, 1), (2, "a", 365, 1))
+    t.run((3, "a", 20, 7), (4, "b", 30, 1))
+    t.run((5, "a", 40, 7), (6, "a", 500, 1))
+    t.run((7, "a", 40, 7), (7, "a", 40, 7), (8, "a", 700, 7))
+    t.run(drain=True)
+    t.run((9, "a", 9000, 1))
+
+
+def test_early_rows_do_not_take_the_place_of_the_last_one(job_driver: Make) -> None:
+    early = [hg.every("2 minutes"), hg.after_count(3), hg.when("total > 40")]
+    truth = Truth(
+        size=900, delay=60, every=120, after=3, conditions=[(lambda n, total: total > 40, True)]
+    )
+    t = Told(job_driver(counting(hg.tumbling("15 minutes"), early=early)), truth)
+    t.run((1, "a", 10, 1), (2, "a", 100, 1))
+    t.run((3, "a", 190, 1), (4, "b", 190, 50))
+    t.run((5, "b", 191, 1), (6, "c", 191, 3))
+    t.run((7, "b", 192, 1))
+    t.run((8, "b", 300, 1))
+    t.run((9, "b", 310, 1))
+    t.run((10, "a", 1000, 1))
+    t.run(drain=True)
+
+
+def test_discarded_panes_have_what_came_since_the_last(job_driver: Make) -> None:
+    truth = Truth(size=300, delay=60, after=2, discarding=True, lateness=60)
+    job = counting(
+        hg.tumbling("5 minutes"),
+        early=hg.after_count(2),
+        panes="discarding",
+        allowed_lateness="1 minute",
+    )
+    t = Told(job_driver(job), truth)
+    t.run((1, "a", 10, 1), (2, "a", 100, 2))
+    t.run((3, "a", 11, 4))
+    t.run((4, "a", 370, 8), (5, "b", 20, 8), (6, "b", 20, 9))
+    t.run((7, "a", 12, 3))
+    t.run(drain=True)
