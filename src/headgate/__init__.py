@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         Window,
         after_count,
         every,
+        sliding,
         tumbling,
         when,
     )
@@ -78,7 +79,7 @@ _WHERE = {
     "headgate.steps.lookup": "Lookup Table Wait",
     "headgate.steps.source": "EventTime SourceStream event_time",
     "headgate.steps.window": "Keyed Windowed",
-    "headgate.steps.window_kinds": "Trigger Window after_count every tumbling when",
+    "headgate.steps.window_kinds": "Trigger Window after_count every sliding tumbling when",
     "headgate.stream": "Stream",
 }
 _MODULES = {name: module for module, names in _WHERE.items() for name in names.split()}
@@ -131,6 +132,7 @@ __all__ = [
     "fixed_delay",
     "job",
     "no_restart",
+    "sliding",
     "start",
     "topic",
     "tumbling",

@@ -158,3 +158,13 @@ def test_discarded_panes_have_what_came_since_the_last(job_driver: Make) -> None
     t.run((4, "a", 370, 8), (5, "b", 20, 8), (6, "b", 20, 9))
     t.run((7, "a", 12, 3))
     t.run(drain=True)
+
+
+def test_windows_slide_and_a_row_is_late_when_all_of_its_windows_are(job_driver: Make) -> None:
+    truth = Truth(size=300, delay=60, slide=120)
+    t = Told(job_driver(counting(hg.sliding("5 minutes", every="2 minutes"))), truth)
+    t.run((1, "a", 10, 1), (2, "a", 250, 2), (3, "b", 130, 3))
+    t.run((4, "a", 500, 1))
+    t.run((5, "a", 200, 1), (6, "a", 350, 1), (7, "b", 20, 1))
+    t.run((8, "a", 800, 1))
+    t.run(drain=True)

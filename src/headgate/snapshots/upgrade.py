@@ -175,6 +175,11 @@ def _kept(
             return Change("=", name, "state unchanged", rows), False, False
         return Change("!", name, "its state has other columns or types", rows), False, False
     found = compare(before, after)
+    windows = [step["detail"].get("window") for step in (old, new)]
+    if windows[0] != windows[1]:
+        # what is kept has the ends of the old windows
+        text = f"state does not fit: its windows were {windows[0]} and are {windows[1]}"
+        return Change("!", name, text), False, False
     if found.conflicts:
         return Change("!", name, f"state does not fit: {'; '.join(found.conflicts)}"), False, False
     if found.same:

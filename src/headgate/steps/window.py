@@ -185,6 +185,14 @@ def _key_fields(
     made = [column(k) for k in keys]
     found = analysed(prototype, step, lambda df: df.select(*made), "the key")
     plan.note_changing(step, found)
+    problem = kernel.window_problem(found)
+    if problem is not None:
+        raise GraphError(
+            f"{problem}, which is no key",
+            step=step,
+            remedy="name a column",
+            location=user_location(),
+        )
     for field, key in zip(found.schema.fields, keys, strict=True):
         kind = field.dataType.simpleString()
         if "map<" in kind or "variant" in kind:

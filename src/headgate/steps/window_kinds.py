@@ -15,7 +15,7 @@ Clock: TypeAlias = Literal["event", "processing"]
 
 @dataclass(frozen=True)
 class Window:
-    """Windows of one size that begin every so often; made by `tumbling`."""
+    """Windows of one size that begin every so often; made by `tumbling` or `sliding`."""
 
     size: timedelta
     every: timedelta
@@ -98,6 +98,25 @@ def tumbling(size: Duration, *, offset: Duration = "0 seconds") -> Window:
             location=user_location(),
         )
     return Window(length, length, shift)
+
+
+def sliding(size: Duration, *, every: Duration) -> Window:
+    """Windows that begin every so often and overlap: a row is in several of them.
+
+    >>> str(sliding("10 minutes", every="1 minute"))
+    'sliding 10 minutes every 1 minute'
+    """
+    length = _positive(size, "the window's size")
+    step = _positive(every, "the window's every")
+    if step > length:
+        raise GraphError(
+            "windows that begin further apart than they are long leave rows out",
+            expected=f"every at most {spell_duration(length)}",
+            got=spell_duration(step),
+            remedy="make the windows longer, or every shorter",
+            location=user_location(),
+        )
+    return Window(length, step)
 
 
 def every(interval: Duration, *, clock: Clock = "event") -> Trigger:

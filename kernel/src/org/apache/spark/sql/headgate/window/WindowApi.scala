@@ -7,13 +7,14 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.sql.{Column, DataFrame => ApiFrame}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
-import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, EventTimeWatermark, Filter, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, EventTimeWatermark, Filter, LogicalPlan, Project}
 import org.apache.spark.sql.classic.{DataFrame, Dataset, ExpressionUtils}
 import org.apache.spark.sql.functions.{col, count, explode, lit, struct, when}
 import org.apache.spark.sql.types._
 
 /** What headgate/kernel.py calls for windows. */
 object WindowApi {
+  private val Unmarked = "__hg_end_unmarked"
   private val End = "__hg_end"
   private val Late = "__hg_late_row"
   private val Count = "__hg_count"
@@ -70,8 +71,8 @@ object WindowApi {
         ExpressionUtils.expression(struct(columns.map(quoted): _*))))
       case None => lit(Array.emptyByteArray)
     }
-    stream.select(col("*"), end.as(End, marked))
-      .select(col("*"), when(col(End).isNull, rest).as(Late))
+    stream.select(col("*"), end.as(Unmarked)) // an exploded column keeps no metadata
+      .select(col("*"), col(Unmarked).as(End, marked), when(col(Unmarked).isNull, rest).as(Late))
   }
 
   /** A set has no order, so that a replayed batch might give another: sort it. */
@@ -81,13 +82,18 @@ object WindowApi {
         SortArray(a, Literal.TrueLiteral)
     }.asInstanceOf[NamedExpression]))
 
-  /** Why these aggregates cannot be used in windows, or null. */
-  def problem(aggregated: ApiFrame): String = {
-    val plan: LogicalPlan = aggregated.asInstanceOf[DataFrame].queryExecution.analyzed
-    plan.expressions.flatMap(_.collect {
+  /** Why these aggregates, or keys that are selected, cannot be used in windows, or null. */
+  def problem(made: ApiFrame): String = {
+    val plan: LogicalPlan = made.asInstanceOf[DataFrame].queryExecution.analyzed
+    // the optimizer leaves it out of the columns that an aggregation is grouped by
+    val constant = plan match {
+      case Project(keys, _) => keys.collect { case a: Alias if a.child.foldable => s"${a.child.sql} is the same in every row" }
+      case _ => Nil
+    }
+    (constant ++ plan.expressions.flatMap(_.collect {
       case a: AggregateExpression if a.isDistinct => s"${a.sql} is a distinct aggregate"
       case p: PythonFuncExpression => s"${p.sql} is a Python function"
       case s: SubqueryExpression => s"${s.sql} is a subquery"
-    }).headOption.orNull
+    })).headOption.orNull
   }
 }

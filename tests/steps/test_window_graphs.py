@@ -1,0 +1,166 @@
+"""Windows anywhere in a graph: beside sinks, behind lookups and selects, on other windows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+import headgate as hg
+from headgate.errors import GraphError, RefusedError
+from headgate.testing import JobDriver
+from tests.steps.test_window import VISIT, counting, record
+
+Make = Callable[..., JobDriver]
+EVENTS = [(k, "abc"[k % 3], k * 20, k) for k in range(60)]  # twenty minutes
+
+
+@hg.job("shapes")
+def shapes(job: hg.Job) -> None:
+    visits = job.source(
+        "visits",
+        hg.topic("log:visits", schema=VISIT),
+        event_time=hg.event_time("at", out_of_orderness="1 minute"),
+    )
+    pages = job.table("pages", hg.topic("log:pages", schema="page STRING, kind STRING"), key="page")
+    visits.where("value >= 50").sink("dear", hg.topic("log:dear"))
+    found = visits.lookup("kinds", pages, on="page", take=["kind"], missing="side")
+    found.missing.select("id").sink("unknown", hg.topic("log:unknown"))
+    short = found.select("kind", "value").transform(
+        "double", lambda df: df.selectExpr("*", "value * 2 AS twice")
+    )
+    minutes = short.key_by("upper(kind) AS kind").window(
+        "minutes", hg.tumbling("1 minute"), F.count("*").alias("n"), F.sum("twice").alias("twice")
+    )
+    minutes.sink("minutes_out", hg.topic("log:minutes"))
+    minutes.late.sink("too_late", hg.topic("log:too_late"))
+    minutes.key_by("kind").window(
+        "fives", hg.tumbling("5 minutes"), F.sum("n").alias("n"), F.max("twice").alias("most")
+    ).sink("fives_out", hg.topic("log:fives"))
+    visits.key_by("page").window(
+        "pages_10m", hg.tumbling("10 minutes"), F.avg("value").alias("mean")
+    ).sink("means", hg.topic("log:means"))
+
+
+def test_windows_stand_beside_sinks_behind_lookups_and_on_windows(job_driver: Make) -> None:
+    t = job_driver(shapes)
+    t.send("pages", {"page": "a", "kind": "x"}, {"page": "b", "kind": "y"})
+    t.send("visits", *[record(e) for e in EVENTS[:40]]).run()
+    t.send("visits", *[record(e) for e in EVENTS[40:]]).run(drain=True)
+    assert sorted(r["id"] for r in t.rows("dear")) == list(range(50, 60))
+    assert sorted(r["id"] for r in t.rows("unknown")) == [e[0] for e in EVENTS if e[1] == "c"]
+    assert t.rows("too_late") == []
+    known = [("XY"["ab".index(e[1])], e[2], e[3]) for e in EVENTS if e[1] in "ab"]
+    minutes = Counter((kind, at // 60) for kind, at, _ in known)
+    found = {
+        (r["kind"], r["window_start"].minute): (r["n"], r["twice"]) for r in t.rows("minutes_out")
+    }
+    assert {w: n for w, (n, _) in found.items()} == dict(minutes)
+    fives = {
+        (r["kind"], r["window_start"].minute): (r["n"], r["most"]) for r in t.rows("fives_out")
+    }
+    assert {w: n for w, (n, _) in fives.items()} == dict(
+        Counter((kind, at // 300 * 5) for kind, at, _ in known)
+    )
+    for (kind, start), (_, most) in fives.items():
+        assert most == max(
+            s for (k, m), (_, s) in found.items() if k == kind and m // 5 * 5 == start
+        )
+    means = {(r["page"], r["window_start"].minute): r["mean"] for r in t.rows("means")}
+    assert means == {
+        (page, ten): sum(v) / len(v)
+        for page in "abc"
+        for ten in (0, 10)
+        if (v := [e[3] for e in EVENTS if e[1] == page and e[2] // 600 * 10 == ten])
+    }
+    for step in ("minutes", "fives", "pages_10m"):
+        assert t.state(step).all() == []
+
+
+def test_state_survives_a_restore_with_another_parallelism_and_one_more_aggregate(
+    job_driver: Make,
+) -> None:
+    @hg.job("counting")
+    def more(job: hg.Job) -> None:
+        visits = job.source(
+            "visits",
+            hg.topic("log:visits", schema=VISIT),
+            event_time=hg.event_time("at", out_of_orderness="1 minute"),
+        )
+        visits.key_by("page").window(
+            "counts",
+            hg.tumbling("5 minutes"),
+            F.max("value").alias("most"),
+            F.count("*").alias("n"),
+            F.count("value").alias("values"),
+            F.sum("value").alias("total"),
+            F.collect_set(F.concat(F.lit("v"), F.col("value") % 5)).alias("names"),
+        ).sink("out", hg.topic("log:out"))
+
+    t = job_driver(counting(hg.tumbling("5 minutes")))
+    t.send("visits", record((1, "a", 10, 1)), record((2, "b", 20, 2))).run()
+    with pytest.raises(RefusedError, match="its windows were tumbling 5 minutes and are"):
+        t.restore(t.checkpoint(), job=counting(hg.tumbling("6 minutes"))).run()
+    t.restore(t.checkpoint(), job=more, parallelism=3)
+    t.send("visits", record((3, "a", 30, 3))).run(drain=True)
+    rows = {
+        r["page"]: (r["n"], r["total"], r["most"], r["values"], r["names"]) for r in t.rows("out")
+    }
+    assert rows == {"a": (2, 4, 3, 1, ["v1", "v3"]), "b": (1, 2, None, 0, ["v2"])}
+
+
+def count() -> Column:
+    """An aggregate; a Column needs a session to be made."""
+    return F.count("*").alias("n")
+
+
+WRONG = {
+    "no event time": lambda v, p: p.key_by("page").window("w", hg.tumbling("1 minute"), count()),
+    "two columns 'n'": lambda v, p: v.key_by("page AS n").window(
+        "w", hg.tumbling("1 minute"), count()
+    ),
+    "no column 'pag'": lambda v, p: v.key_by("pag"),
+    "has no name": lambda v, p: v.key_by("page").window("w", hg.tumbling("1 h"), F.count("*")),
+    "has no aggregate": lambda v, p: v.key_by("page").window("w", hg.tumbling("1 h")),
+    "distinct": lambda v, p: v.key_by("page").window(
+        "w", hg.tumbling("1 h"), F.count_distinct("value").alias("n")
+    ),
+    "the same in every row": lambda v, p: v.key_by(F.lit(1).alias("k")),
+    "needs a key": lambda v, p: v.key_by(),
+    "whole number of milliseconds": lambda v, p: hg.tumbling("0 seconds"),
+    "not below its size": lambda v, p: hg.tumbling("1 minute", offset="1 minute"),
+    "leave rows out": lambda v, p: hg.sliding("1 minute", every="2 minutes"),
+    "no column 'm'": lambda v, p: v.key_by("page").window(
+        "w", hg.tumbling("1 minute"), count(), early=hg.when("m > 1")
+    ),
+    "two every": lambda v, p: v.key_by("page").window(
+        "w", hg.tumbling("1 h"), count(), early=[hg.every("1 m"), hg.every("2 m")]
+    ),
+    "rows above 0": lambda v, p: hg.after_count(0),
+    "behind the watermark": lambda v, p: (
+        v.key_by("page")
+        .window("w", hg.tumbling("1 minute"), count())
+        .late.key_by("page")
+        .window("w2", hg.tumbling("1 minute"), count())
+    ),
+    "made anew": lambda v, p: (
+        v.transform("t", lambda df: df.mapInArrow(lambda x: x, df.schema))
+        .key_by("page")
+        .window("w", hg.tumbling("1 minute"), count())
+    ),
+}
+
+
+@pytest.mark.parametrize("says", list(WRONG))
+def test_a_mistake_is_told_in_a_sentence(spark: object, says: str) -> None:
+    @hg.job("wrong")
+    def define(job: hg.Job) -> None:
+        topic = hg.topic("log:visits", schema=VISIT)
+        visits = job.source("visits", topic, event_time=hg.event_time("at"))
+        WRONG[says](visits, job.source("plain", topic))
+
+    with pytest.raises(GraphError, match=says):
+        define.describe()
