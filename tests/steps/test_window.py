@@ -11,11 +11,10 @@ from pyspark.sql import functions as F
 
 import headgate as hg
 from headgate.testing import JobDriver
-from tests.steps.window_truth import Event, Truth
+from tests.steps.window_truth import START, Event, Truth
 
 Make = Callable[..., JobDriver]
 VISIT = "id BIGINT, page STRING, at TIMESTAMP, value BIGINT"
-START = 1_700_000_000 // 3600 * 3600
 
 
 def counting(

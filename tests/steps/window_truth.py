@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 NEVER, ENDED = float("-inf"), float("inf")
+START = 1_700_000_000 // 3600 * 3600
+"""Where the seconds of events are counted from; windows are counted from 1970."""
 Event = tuple[int, str, int | None, int]
 """id, key, event time in seconds, value"""
 
@@ -44,7 +46,8 @@ class Truth:
 
     def ends(self, time: int) -> list[int]:
         slide = self.slide or self.size
-        last = (time - self.offset) // slide * slide + self.offset + self.size
+        shift = self.offset - START
+        last = (time - shift) // slide * slide + shift + self.size
         return [end for end in range(last, time, -slide) if end - self.size <= time < end]
 
     def batch(self, events: Sequence[Event], *, ended: bool = False) -> None:
@@ -82,7 +85,9 @@ class Truth:
     def _passed(self, now: float) -> bool:
         if not self.every or now == NEVER:
             return False
-        return now == ENDED or self.before == NEVER or now // self.every > self.before // self.every
+        if now == ENDED or self.before == NEVER:
+            return True
+        return (now + START) // self.every > (self.before + START) // self.every
 
     def _early(self, key: str, end: int, passed: bool) -> None:
         window = self.windows[key, end]

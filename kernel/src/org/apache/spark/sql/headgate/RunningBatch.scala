@@ -4,7 +4,7 @@ import java.util.UUID
 
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorStateInfo
-import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, MicroBatchExecution, StreamExecution}
+import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, MicroBatchExecution, StreamExecution, WatermarkTracker}
 
 /**
  * What a node of ours knows about the micro-batch that it is planned for (driver only).
@@ -17,6 +17,16 @@ final class RunningBatch(val execution: IncrementalExecution) {
   def id: Long = execution.currentBatchId
   /** Processing time: the batch's time in the offset log, the same when the batch is replayed. */
   def timeMs: Long = execution.offsetSeqMetadata.batchTimestampMs
+
+  /**
+   * The job's watermark in this batch, and in the one before; 0 if there is none yet.
+   *
+   * Not what Spark's WatermarkPropagator says of an operator: after each batch it walks the
+   * executed plan, where the source of a stream that several steps share stands below the first
+   * of them only, and takes the others for operators without a watermark.
+   */
+  def watermarkMs: Long = execution.offsetSeqMetadata.batchWatermarkMs
+  def watermarkBeforeMs: Long = execution.prevOffsetSeqMetadata.fold(0L)(_.batchWatermarkMs)
 
   def stateInfo(step: String): StatefulOperatorStateInfo = {
     val operator = OperatorId.of(step)
@@ -46,6 +56,13 @@ object RunningBatch {
     Option(session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY)).flatMap { id =>
       Option(session.sharedState.activeStreamingQueries.get(UUID.fromString(id)))
     }
+
+  /** The watermark that the next batch will have; for the same reason not what Spark tells. */
+  def nextWatermarkMs(session: SparkSession): Long = query(session).fold(0L) { q =>
+    // protected in Scala, so not to be named from here
+    classOf[MicroBatchExecution].getMethod("watermarkTracker").invoke(q)
+      .asInstanceOf[WatermarkTracker].currentWatermark
+  }
 
   def of(session: SparkSession): Option[RunningBatch] = current(session).map(new RunningBatch(_))
 }

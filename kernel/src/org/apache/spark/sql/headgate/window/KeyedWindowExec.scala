@@ -37,18 +37,18 @@ case class KeyedWindowExec(child: SparkPlan, spec: Windowing, keys: Seq[Attribut
 
   /** The watermarks of the batch before and of this one, in microseconds. */
   @transient private lazy val watermarks: (Long, Long) = batch.fold((Long.MinValue, Long.MinValue)) { b =>
-    val (id, propagator) = (getStateInfo.operatorId, b.execution.watermarkPropagator)
     val drained = Drained.of(session)
     def micros(millis: Long, ended: Boolean) =
       if (ended) Long.MaxValue else if (millis > 0) millis * 1000L else Long.MinValue
-    (micros(propagator.getInputWatermarkForLateEvents(b.id, id), drained.before),
-      micros(propagator.getInputWatermarkForEviction(b.id, id), drained.now))
+    (micros(b.watermarkBeforeMs, drained.before), micros(b.watermarkMs, drained.now))
   }
 
   // a window that can close, or whose time for late rows is up, needs no new input for it
   @transient private lazy val due = new LeastDeadline
-  override def shouldRunAnotherBatch(watermark: Long): Boolean =
-    watermark > 0 && due.value <= watermark * 1000L
+  override def shouldRunAnotherBatch(watermark: Long): Boolean = {
+    val next = RunningBatch.nextWatermarkMs(session)
+    next > 0 && due.value <= next * 1000L
+  }
 
   override protected def doExecute(): RDD[InternalRow] = {
     batch.foreach(b => OnceABatch.check(b, step))
