@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         Window,
         after_count,
         every,
+        session,
         sliding,
         tumbling,
         when,
@@ -79,7 +80,7 @@ _WHERE = {
     "headgate.steps.lookup": "Lookup Table Wait",
     "headgate.steps.source": "EventTime SourceStream event_time",
     "headgate.steps.window": "Keyed Windowed",
-    "headgate.steps.window_kinds": "Trigger Window after_count every sliding tumbling when",
+    "headgate.steps.window_kinds": "Trigger Window after_count every session sliding tumbling when",
     "headgate.stream": "Stream",
 }
 _MODULES = {name: module for module, names in _WHERE.items() for name in names.split()}
@@ -132,6 +133,7 @@ __all__ = [
     "fixed_delay",
     "job",
     "no_restart",
+    "session",
     "sliding",
     "start",
     "topic",

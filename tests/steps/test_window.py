@@ -167,3 +167,40 @@ def test_windows_slide_and_a_row_is_late_when_all_of_its_windows_are(job_driver:
     t.run((5, "a", 200, 1), (6, "a", 350, 1), (7, "b", 20, 1))
     t.run((8, "a", 800, 1))
     t.run(drain=True)
+
+
+def test_sessions_begin_lengthen_and_join(job_driver: Make) -> None:
+    truth = Truth(size=60, delay=30, session=True, lateness=100)
+    job = counting(hg.session("1 minute"), delay="30 seconds", allowed_lateness="100 seconds")
+    t = Told(job_driver(job), truth)
+    t.run((1, "a", 0, 1), (2, "a", 110, 2), (3, "b", 10, 3), (4, "a", 50, 4))
+    t.run((5, "a", 300, 5))  # the first of a have ended
+    t.run((6, "a", 240, 6), (7, "b", 65, 7))  # before the open one; lengthens one that is out
+    t.run((8, "c", 100, 8), (9, "a", 180, 9), (10, "a", 420, 9))  # joins two
+    t.run((11, "b", 0, 1), (12, "c", 101, 1))
+    t.run(drain=True)
+    assert t.driver.state("counts").all() == []
+    assert t.driver.state("counts", "sessions").all() == []
+
+
+def test_early_rows_by_processing_time(job_driver: Make) -> None:
+    early = hg.every("1 hour", clock="processing")
+    t = job_driver(counting(hg.tumbling("15 minutes"), early=early))
+    t.send("visits", record((1, "a", 10, 1)), record((2, "b", 10, 1))).run()
+    first = t.rows("out")  # none, unless an hour has just begun
+    t.advance_processing_time("61 minutes").run()
+    rows = [*first, *t.rows("out")]
+    assert [(r["page"], r["n"], r["fired_by"]) for r in sorted(rows, key=lambda r: r["page"])] == [
+        ("a", 1, "early"),
+        ("b", 1, "early"),
+    ]
+    t.advance_processing_time("61 minutes").run()
+    assert t.rows("out") == []
+    t.send("visits", record((3, "a", 20, 1))).run()
+    t.advance_processing_time("61 minutes").run()
+    assert [(r["page"], r["n"], r["pane"]) for r in t.rows("out")] == [("a", 2, 1)]
+    t.run(drain=True)
+    assert sorted((r["page"], r["fired_by"]) for r in t.rows("out")) == [
+        ("a", "on_time"),
+        ("b", "on_time"),
+    ]

@@ -28,6 +28,7 @@ DELAY = 30
 class Case:
     """The options of a window step; times are in seconds."""
 
+    kind: str
     size: int
     slide: int
     offset: int
@@ -41,13 +42,15 @@ class Case:
     def truth(self) -> Truth:
         condition: list[Any] = [(lambda n, total: n > self.limit, self.once)] if self.limit else []
         return Truth(
-            size=self.size, delay=DELAY, slide=self.slide, offset=self.offset,
-            lateness=self.lateness, every=self.every, after=self.after,
+            size=self.size, delay=DELAY, session=self.kind == "session", slide=self.slide,
+            offset=self.offset, lateness=self.lateness, every=self.every, after=self.after,
             conditions=condition, discarding=self.discarding,
         )  # fmt: skip
 
     def window(self) -> hg.Window:
-        if self.slide:
+        if self.kind == "session":
+            return hg.session(f"{self.size} s")
+        if self.kind == "sliding":
             return hg.sliding(f"{self.size} s", every=f"{self.slide} s")
         return hg.tumbling(f"{self.size} s", offset=f"{self.offset} s")
 
@@ -68,12 +71,13 @@ class Case:
 
 @st.composite
 def cases(draw: Callable[[Any], Any]) -> Case:
-    slides = draw(st.booleans())
-    size = draw(st.integers(20, 200))
+    kind = draw(st.sampled_from(["tumbling", "sliding", "session", "session"]))
+    size = draw(st.integers(5, 60) if kind == "session" else st.integers(20, 200))
     return Case(
+        kind=kind,
         size=size,
-        slide=draw(st.integers(size // 4, size)) if slides else 0,
-        offset=0 if slides else draw(st.integers(0, size - 1)),
+        slide=draw(st.integers(size // 4, size)) if kind == "sliding" else 0,
+        offset=draw(st.integers(0, size - 1)) if kind == "tumbling" else 0,
         lateness=draw(st.sampled_from([0, 0, 25, 100, 1000])),
         every=draw(st.sampled_from([0, 0, 20, 90])),
         after=draw(st.sampled_from([0, 0, 2, 5])),

@@ -18,6 +18,7 @@ Event = tuple[int, str, int | None, int]
 class Open:
     """A key and window."""
 
+    start: int
     rows: list[Event] = field(default_factory=list)
     since: int = 0
     pane: int = 0
@@ -27,10 +28,14 @@ class Open:
 
 @dataclass
 class Truth:
-    """Windows of `size` seconds that begin every `slide`, over events that come in batches."""
+    """Windows over events that come in batches; times are in seconds.
+
+    Windows are of one `size` and begin every `slide`, or are sessions that a gap of `size` ends.
+    """
 
     size: int
     delay: int
+    session: bool = False
     slide: int = 0
     offset: int = 0
     lateness: int = 0
@@ -53,22 +58,12 @@ class Truth:
     def batch(self, events: Sequence[Event], *, ended: bool = False) -> None:
         """One batch; its watermark is of the batches before it."""
         now = ENDED if ended else max(self.newest - self.delay, self.before)
-        touched: dict[tuple[str, int], list[Event]] = {}
-        for event in events:
-            time = event[2]
-            ends = [] if time is None else self.ends(time)
-            still = [end for end in ends if end + self.lateness > self.before]
-            for end in still:
-                touched.setdefault((event[1], end), []).append(event)
-            if not still:
-                self.late[event[0]] += 1
-            if time is not None:
-                self.newest = max(self.newest, time)
+        touched = (self._sessions if self.session else self._fixed)(events)
+        times = [event[2] for event in events if event[2] is not None]
+        self.newest = max([self.newest, *times])
         passed = self._passed(now)
-        for (key, end), rows in touched.items():
-            window = self.windows.setdefault((key, end), Open())
-            window.rows += rows
-            window.since += len(rows)
+        for key, end in touched:
+            window = self.windows[key, end]
             if end <= self.before:
                 self._fire(key, end, "late" if window.on_time else "on_time")
             elif end > now:
@@ -81,6 +76,58 @@ class Truth:
                 self._fire(key, end, "on_time")
         self.windows = {w: o for w, o in self.windows.items() if w[1] + self.lateness > now}
         self.before = now
+
+    def _fixed(self, events: Sequence[Event]) -> set[tuple[str, int]]:
+        """Put events into their windows; the windows that got some."""
+        touched = set()
+        for event in events:
+            ends = [] if event[2] is None else self.ends(event[2])
+            still = [end for end in ends if end + self.lateness > self.before]
+            for end in still:
+                window = self.windows.setdefault((event[1], end), Open(end - self.size))
+                window.rows.append(event)
+                window.since += 1
+                touched.add((event[1], end))
+            if not still:
+                self.late[event[0]] += 1
+        return touched
+
+    def _sessions(self, events: Sequence[Event]) -> set[tuple[str, int]]:
+        """Put events into sessions: the sure ones first, the others from the last back."""
+        touched: set[tuple[str, int]] = set()
+        timed = [event for event in events if event[2] is not None]
+        self.late.update(event[0] for event in events if event[2] is None)
+        sure = [e for e in timed if self._end(e) + self.lateness > self.before]
+        doubtful = sorted((e for e in timed if e not in sure), key=self._end, reverse=True)
+        for event in [*sure, *doubtful]:
+            key, end = event[1], self._end(event)
+            together = [
+                (k, e)
+                for (k, e), window in self.windows.items()
+                if k == key and window.start <= end and end - self.size <= e
+            ]
+            if event in doubtful and not together:
+                self.late[event[0]] += 1
+                continue
+            merged = Open(end - self.size, [event], 1)
+            for k, e in together:
+                old = self.windows.pop((k, e))
+                merged.start, end = min(merged.start, old.start), max(end, e)
+                merged.rows = old.rows + merged.rows
+                merged.since += old.since
+                merged.pane = max(merged.pane, old.pane)
+                merged.on_time |= old.on_time
+                merged.met |= old.met
+                touched.discard((k, e))
+            self.windows[key, end] = merged
+            touched.add((key, end))
+        for window in touched:
+            self.windows[window].on_time &= window[1] <= self.before
+        return touched
+
+    def _end(self, event: Event) -> int:
+        assert event[2] is not None
+        return event[2] + self.size
 
     def _passed(self, now: float) -> bool:
         if not self.every or now == NEVER:
@@ -106,7 +153,7 @@ class Truth:
         values = [row[3] for row in window.rows]
         names = tuple(sorted({f"v{value % 5}" for value in values}))
         total = sum(values) if values else None
-        self.out[key, end - self.size, end, len(values), total, names, by, window.pane] += 1
+        self.out[key, window.start, end, len(values), total, names, by, window.pane] += 1
         window.pane += 1
         window.since = 0
         window.on_time |= by != "early"

@@ -157,6 +157,7 @@ def add_window(
     )
     told = {
         "step": name,
+        "session": window.session,
         "size": _micros(window.size),
         "slide": _micros(window.every),
         "offset": _micros(window.offset),
@@ -247,7 +248,7 @@ def _triggers(
     plan: Plan, step: str, triggers: Sequence[Trigger], results: Sequence[StructField]
 ) -> tuple[dict[str, Any], tuple[Expr, ...]]:
     """The triggers as the kernel is told of them, and their conditions."""
-    spec: dict[str, Any] = {"every": 0, "after_count": 0, "once": []}
+    spec: dict[str, Any] = {"every": 0, "clock": 0, "after_count": 0, "once": []}
     conditions: list[Expr] = []
     prototype = plan.prototype(StructType(list(results)))
     for trigger in triggers:
@@ -265,9 +266,12 @@ def _triggers(
             conditions.append(trigger.condition)
             spec["once"].append(trigger.once)
         elif isinstance(trigger, Every | AfterCount):
-            field = "every" if isinstance(trigger, Every) else "after_count"
+            field = "after_count"
+            if isinstance(trigger, Every):
+                field = "every" if trigger.clock == "event" else "clock"
             if spec[field]:
-                raise _wrong(step, f"there are two {field} triggers", str(trigger), "leave one out")
+                kind = "after_count" if isinstance(trigger, AfterCount) else "every"
+                raise _wrong(step, f"there are two {kind} triggers", str(trigger), "leave one out")
             spec[field] = _micros(trigger.interval) if isinstance(trigger, Every) else trigger.count
         else:
             raise _wrong(step, "this is not a trigger", trigger, 'use hg.every("1 minute")')

@@ -15,13 +15,17 @@ Clock: TypeAlias = Literal["event", "processing"]
 
 @dataclass(frozen=True)
 class Window:
-    """Windows of one size that begin every so often; made by `tumbling` or `sliding`."""
+    """What puts rows into windows; made by `tumbling`, `sliding` or `session`."""
 
     size: timedelta
+    """How long windows are; of sessions the gap that ends them."""
     every: timedelta
     offset: timedelta = timedelta(0)
+    session: bool = False
 
     def __str__(self) -> str:
+        if self.session:
+            return f"session with a gap of {spell_duration(self.size)}"
         if self.every != self.size:
             return f"sliding {spell_duration(self.size)} every {spell_duration(self.every)}"
         shift = f" offset {spell_duration(self.offset)}" if self.offset else ""
@@ -119,17 +123,30 @@ def sliding(size: Duration, *, every: Duration) -> Window:
     return Window(length, step)
 
 
-def every(interval: Duration, *, clock: Clock = "event") -> Trigger:
-    """An early row whenever the watermark passes a multiple of the interval.
+def session(gap: Duration) -> Window:
+    """Windows of rows that are at most a gap apart: a session ends when nothing came for so long.
 
-    >>> str(every("2 minutes"))
-    'every 2 minutes of event time'
+    >>> str(session("30 minutes"))
+    'session with a gap of 30 minutes'
     """
-    if clock != "event":
+    length = _positive(gap, "the gap of a session")
+    return Window(length, length, session=True)
+
+
+def every(interval: Duration, *, clock: Clock = "event") -> Trigger:
+    """An early row whenever time passes a multiple of the interval, if something changed since.
+
+    Event time is the job's watermark; processing time is the time of the batch.
+
+    >>> str(every("2 minutes")), str(every("10 seconds", clock="processing"))
+    ('every 2 minutes of event time', 'every 10 seconds of processing time')
+    """
+    if clock not in ("event", "processing"):
         raise GraphError(
-            f"an early row by {clock} time is not supported in this version",
-            expected="clock='event'",
-            remedy="leave the clock out",
+            "the clock of every is not known",
+            expected="'event' or 'processing'",
+            got=repr(clock),
+            remedy="use one of the two",
             location=user_location(),
         )
     return Every(_positive(interval, "the interval of every"), clock)

@@ -17,6 +17,7 @@ final class RunningBatch(val execution: IncrementalExecution) {
   def id: Long = execution.currentBatchId
   /** Processing time: the batch's time in the offset log, the same when the batch is replayed. */
   def timeMs: Long = execution.offsetSeqMetadata.batchTimestampMs
+  def timeBeforeMs: Option[Long] = execution.prevOffsetSeqMetadata.map(_.batchTimestampMs)
 
   /**
    * The job's watermark in this batch, and in the one before; 0 if there is none yet.

@@ -9,10 +9,10 @@ import org.apache.spark.sql.types._
  * The aggregation buffers of a window, merged and evaluated by Spark's own functions of any kind
  * (declarative, imperative and typed), outside Spark's operators.
  *
- * A window's row is the buffers as they are stored, then since, pane and flags. Rows that come back
- * are good until the next call.
+ * A window's row is the buffers as they are stored, then since, pane and flags, and the start of a
+ * session. Rows that come back are good until the next call.
  */
-final class Buffers(aggregates: Seq[AggregateExpression]) {
+final class Buffers(aggregates: Seq[AggregateExpression], session: Boolean) {
   private val functions: Array[AggregateFunction] = {
     var offset = 0
     aggregates.map { a =>
@@ -29,9 +29,10 @@ final class Buffers(aggregates: Seq[AggregateExpression]) {
   private val incoming = functions.toSeq.flatMap(_.inputAggBufferAttributes)
   private val book = Seq(AttributeReference(WindowStores.Since, LongType)(),
     AttributeReference(WindowStores.Pane, IntegerType)(),
-    AttributeReference(WindowStores.Flags, IntegerType)())
+    AttributeReference(WindowStores.Flags, IntegerType)()) ++
+    (if (session) Seq(AttributeReference(WindowStores.Start, LongType)()) else Nil)
   val size: Int = buffers.length
-  private val (sinceAt, paneAt, flagsAt) = (size, size + 1, size + 2)
+  private val (sinceAt, paneAt, flagsAt, startAt) = (size, size + 1, size + 2, size + 3)
 
   private val imperative = functions.zipWithIndex.collect { case (f: ImperativeAggregate, i) => (f, i) }
   private val typed = functions.collect { case f: TypedImperativeAggregate[_] => f }
@@ -80,7 +81,16 @@ final class Buffers(aggregates: Seq[AggregateExpression]) {
   def pane(row: UnsafeRow): Int = row.getInt(paneAt)
   def has(row: UnsafeRow, flag: Int): Boolean = (row.getInt(flagsAt) & flag) != 0
 
-  /** A window's row and the buffers of new rows; pane and flags are the window's. */
+  def start(session: UnsafeRow): Long = session.getLong(startAt)
+
+  /** Changes where a session begins, and whether its on-time row is out. */
+  def place(session: UnsafeRow, start: Long, onTime: Boolean): Unit = {
+    val others = session.getInt(flagsAt) & ~WindowStores.OnTime
+    session.setLong(startAt, start)
+    session.setInt(flagsAt, if (onTime) others | WindowStores.OnTime else others)
+  }
+
+  /** A window's row with that of new rows, which have no panes yet, or of another session. */
   def merge(window: UnsafeRow, in: UnsafeRow): UnsafeRow = {
     merging(joined(window, in))
     var i = 0
@@ -91,7 +101,8 @@ final class Buffers(aggregates: Seq[AggregateExpression]) {
       f.merge(buffer, in)
       i += 1
     }
-    written(since(window) + since(in), pane(window), window.getInt(flagsAt))
+    written(since(window) + since(in), math.max(pane(window), pane(in)),
+      window.getInt(flagsAt) | in.getInt(flagsAt), if (session) math.min(start(window), start(in)) else 0L)
   }
 
   /** The window's row after a pane: with nothing in it if panes are discarded. */
@@ -103,13 +114,14 @@ final class Buffers(aggregates: Seq[AggregateExpression]) {
     } else {
       beginning(InternalRow.empty)
       imperative.foreach(_._1.initialize(buffer))
-      written(0L, pane, all)
+      written(0L, pane, all, if (session) start(window) else 0L)
     }
   }
 
-  private def written(since: Long, pane: Int, flags: Int): UnsafeRow = {
+  private def written(since: Long, pane: Int, flags: Int, start: Long): UnsafeRow = {
     typed.foreach(_.serializeAggregateBufferInPlace(buffer))
     bookRow.setLong(0, since); bookRow.setInt(1, pane); bookRow.setInt(2, flags)
+    if (session) bookRow.setLong(3, start)
     stored(whole(buffer, bookRow))
   }
 

@@ -29,10 +29,10 @@ case class KeyedWindow(child: LogicalPlan, spec: Windowing, keys: Int, stores: S
 
 object KeyedWindow {
   /** The layout of the state of such an aggregation, before or after the optimizer saw it. */
-  def layout(aggregate: Aggregate, keys: Int, every: Boolean): Seq[StoreSpec] = {
+  def layout(aggregate: Aggregate, keys: Int, windowing: Windowing): Seq[StoreSpec] = {
     // both rules change what a function keeps, and run on any node: do it as they will
     val PhysicalAggregation(grouping, functions, results, _) =
       DecimalAggregates(ReplaceExpressions(aggregate)): @unchecked
-    WindowStores.of(grouping.take(keys).map(_.dataType), WindowStores.named(functions, results), every)
+    WindowStores.of(grouping.take(keys).map(_.dataType), WindowStores.named(functions, results), windowing)
   }
 }

@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.streaming.operators.stateful._
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper._
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.headgate._
 import org.apache.spark.sql.headgate.tick.Drained
@@ -32,6 +33,8 @@ case class KeyedWindowExec(child: SparkPlan, spec: Windowing, keys: Seq[Attribut
     HashPartitioning(output.take(keys.length), getStateInfo.numPartitions)
   override def requiredChildDistribution: Seq[Distribution] =
     StatefulOpClusteredDistribution(keys, getStateInfo.numPartitions) :: Nil
+  override def requiredChildOrdering: Seq[Seq[SortOrder]] =
+    Seq(if (spec.session) (keys :+ end).map(SortOrder(_, Ascending)) else Nil)
   override protected def withNewChildInternal(c: SparkPlan): KeyedWindowExec = copy(child = c)
   override val stateStoreNames: Seq[String] = stores.map(_.name)
 
@@ -45,9 +48,11 @@ case class KeyedWindowExec(child: SparkPlan, spec: Windowing, keys: Seq[Attribut
 
   // a window that can close, or whose time for late rows is up, needs no new input for it
   @transient private lazy val due = new LeastDeadline
+  @transient private lazy val clockDue = new LeastDeadline
   override def shouldRunAnotherBatch(watermark: Long): Boolean = {
     val next = RunningBatch.nextWatermarkMs(session)
-    next > 0 && due.value <= next * 1000L
+    next > 0 && due.value <= next * 1000L ||
+      spec.clock > 0 && clockDue.value <= System.currentTimeMillis() + JobClock.offset(session)
   }
 
   override protected def doExecute(): RDD[InternalRow] = {
@@ -56,25 +61,33 @@ case class KeyedWindowExec(child: SparkPlan, spec: Windowing, keys: Seq[Attribut
     val (before, now) = watermarks
     late.micros = before
     sparkContext.register(due, s"headgate $step due")
+    sparkContext.register(clockDue, s"headgate $step due by the clock")
+    val clock = BatchClock(batch.flatMap(_.timeBeforeMs), batch.fold(0L)(_.timeMs), clockDue)
     val info = getStateInfo
     val conf = new StateStoreConf(session.sessionState.conf)
     val hadoop = SerializableConfiguration.broadcast(sparkContext, session.sessionState.newHadoopConf())
     def counter(output: String) = Counters.register(session, step, output)
     val plan = WindowPlan(spec, keys, end, lateBytes, child.output, functions, count, results,
-      conditions, lateRow, output, stores.head.keySchema, before, now, due, batch.fold(0L)(_.id),
+      conditions, lateRow, output, stores, before, now, due, clock, batch.fold(0L)(_.id),
       WindowCounters(counter("records_in"), counter("records_out"), counter("records_out_late"),
         counter("state_inserted"), counter("state_removed")), TaskFailures.every(session))
     val specs = stores
-    child.execute().mapPartitionsWithIndexInternal { (partition, rows) =>
+    val coordinator = session.sessionState.streamingQueryManager.stateStoreCoordinator
+    // there is no second input: it is for the tasks to go where their state is
+    val none = sparkContext.parallelize(Seq.empty[InternalRow], info.numPartitions)
+    child.execute().stateStoreAwareZipPartitions(none, info, stateStoreNames, coordinator) {
+      (partition, rows, _) =>
       val started = System.nanoTime()
       val opened = OpenStores.load(info, partition, specs, conf, hadoop.value.value)
-      new WindowTask(plan, opened, rows, task => {
+      val finished = (task: WindowTask) => {
         longMetric("allUpdatesTimeMs") += (System.nanoTime() - started) / 1000000
         longMetric("numOutputRows") += task.rowsOut
         longMetric("numUpdatedStateRows") += task.rowsStored
         longMetric("numRemovedStateRows") += task.rowsRemoved
         commitStores(opened)
-      })
+      }
+      if (plan.spec.session) new SessionTask(plan, opened, rows, finished)
+      else new FixedWindowTask(plan, opened, rows, finished)
     }
   }
 }

@@ -50,7 +50,7 @@ object WindowApi {
       made.filter(c).queryExecution.analyzed.collectFirst { case f: Filter => f.condition }.get
     }
     Dataset.ofRows(made.sparkSession, KeyedWindow(aggregate, window, keyNames.length,
-      KeyedWindow.layout(aggregate, keyNames.length, window.every > 0), tested, lateRow, late, output))
+      KeyedWindow.layout(aggregate, keyNames.length, window), tested, lateRow, late, output))
   }
 
   private def quoted(name: String): Column = col(s"`$name`")
@@ -60,10 +60,15 @@ object WindowApi {
       row: Option[Seq[String]]): ApiFrame = {
     val at = ExpressionUtils.expression(quoted(time))
     val end =
-      if (window.slide == window.size) ExpressionUtils.column(
+      if (window.session) ExpressionUtils.column(PreciseTimestampConversion(
+        Add(PreciseTimestampConversion(at, TimestampType, LongType), Literal(window.size)), LongType, TimestampType))
+      else if (window.slide == window.size) ExpressionUtils.column(
         OpenWindowEnd(at, late, window.size, window.offset, window.lateness))
       else explode(ExpressionUtils.column(
         OpenWindowEnds(at, late, window.size, window.slide, window.offset, window.lateness)))
+    // a session that this row would end may be closed, and yet the row may lengthen an open one
+    val closed = ExpressionUtils.column(
+      IsClosed(ExpressionUtils.expression(col(Unmarked)), late, window.lateness))
     // Spark wants a column with a watermark among those that a stream is grouped by
     val marked = new MetadataBuilder().putLong(EventTimeWatermark.delayKey, 0L).build()
     val rest = row match {
@@ -72,7 +77,7 @@ object WindowApi {
       case None => lit(Array.emptyByteArray)
     }
     stream.select(col("*"), end.as(Unmarked)) // an exploded column keeps no metadata
-      .select(col("*"), col(Unmarked).as(End, marked), when(col(Unmarked).isNull, rest).as(Late))
+      .select(col("*"), col(Unmarked).as(End, marked), when(closed, rest).as(Late))
   }
 
   /** A set has no order, so that a replayed batch might give another: sort it. */

@@ -24,10 +24,15 @@ final class WindowRows(plan: WindowPlan, buffers: Buffers) {
     at
   }
 
-  private val keyOf = UnsafeProjection.create(
-    plan.keys :+ PreciseTimestampConversion(plan.end, TimestampType, LongType), plan.input)
+  private def micros(shift: Long): Expression =
+    Add(PreciseTimestampConversion(plan.end, TimestampType, LongType), Literal(shift))
+  private def asTime(micros: Expression): Expression =
+    PreciseTimestampConversion(micros, LongType, TimestampType)
+
+  private val keyOf = UnsafeProjection.create(plan.keys :+ micros(0L), plan.input)
   private val valueOf = UnsafeProjection.create(
-    plan.input.drop(groups) ++ Seq(plan.input(countAt), Literal(0), Literal(0)), plan.input)
+    plan.input.drop(groups) ++ Seq(plan.input(countAt), Literal(0), Literal(0)) ++
+      (if (spec.session) Seq(micros(-spec.size)) else Nil), plan.input)
 
   /** Of a group of new rows: its key with the window's end, its row of state, how many they are. */
   def key(group: InternalRow): UnsafeRow = keyOf(group)
@@ -35,24 +40,30 @@ final class WindowRows(plan: WindowPlan, buffers: Buffers) {
   def count(group: InternalRow): Long = group.getLong(countAt)
   /** Whether these are equal rows that no open window takes. */
   def isLate(group: InternalRow): Boolean = group.isNullAt(endAt)
+  /** Whether these are equal rows of which only an open session could make something. */
+  def mayBeLate(group: InternalRow): Boolean = !group.isNullAt(lateAt)
+  def end(group: InternalRow): Long = group.getLong(endAt)
+  private val keysOf = UnsafeProjection.create(plan.keys, plan.input)
+  /** The key without the window's end. */
+  def keyAlone(group: InternalRow): UnsafeRow = keysOf(group)
 
   // keys and end as in the state, the functions' results, then what is told of the pane
   private val firedBy = AttributeReference("fired_by", StringType)()
   private val pane = AttributeReference("pane", IntegerType)()
+  private val start = AttributeReference("window_start", TimestampType)()
   private val known = (plan.keys ++ Seq(plan.end) ++ plan.functions.map(_.resultAttribute) ++
-    Seq(firedBy, pane)).map(_.withNullability(true))
-  private def time(shift: Long): Expression = PreciseTimestampConversion(
-    Add(PreciseTimestampConversion(plan.end, TimestampType, LongType), Literal(shift)), LongType, TimestampType)
+    Seq(firedBy, pane, start)).map(_.withNullability(true))
   private val project = UnsafeProjection.create(
-    plan.keys ++ Seq(time(-spec.size), plan.end) ++ plan.results ++
-      Seq(EqualTo(firedBy, Literal(Early, StringType)), firedBy, pane, time(-1000L)) ++
+    plan.keys ++ Seq(start, plan.end) ++ plan.results ++
+      Seq(EqualTo(firedBy, Literal(Early, StringType)), firedBy, pane, asTime(micros(-1000L))) ++
       plan.lateRow.map(Literal(null, _)), known)
-  private val told = new GenericInternalRow(2)
+  private val told = new GenericInternalRow(3)
   private val withResults = new JoinedRow
   private val withPane = new JoinedRow
 
   def result(key: UnsafeRow, window: UnsafeRow, by: UTF8String): InternalRow = {
     told.update(0, by); told.setInt(1, buffers.pane(window))
+    told.setLong(2, if (spec.session) buffers.start(window) else key.getLong(plan.keys.length) - spec.size)
     project(withPane(withResults(key, buffers.evaluate(window)), told))
   }
 
@@ -85,7 +96,6 @@ final class WindowRows(plan: WindowPlan, buffers: Buffers) {
       plan.output.slice(plan.keys.length, plan.output.length - 1).map(a => Literal(null, a.dataType)) :+ row)
   }.orNull
   private val unpacked = plan.lateRow.map(s => new UnsafeRow(s.length)).orNull
-  private val lateKey = UnsafeProjection.create(plan.keys, plan.input)
   private val lateStruct = new GenericInternalRow(1)
   private val lateJoined = new JoinedRow
   private var lastLate: InternalRow = null
@@ -95,7 +105,7 @@ final class WindowRows(plan: WindowPlan, buffers: Buffers) {
     val bytes = group.getBinary(lateAt)
     unpacked.pointTo(bytes, bytes.length)
     lateStruct.update(0, unpacked)
-    lastLate = late(lateJoined(lateKey(group), lateStruct))
+    lastLate = late(lateJoined(keysOf(group), lateStruct))
   }
 
   def sameLateRow: InternalRow = lastLate

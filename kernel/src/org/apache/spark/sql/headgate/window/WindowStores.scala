@@ -6,16 +6,23 @@ import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.headgate.StoreSpec
 import org.apache.spark.sql.types._
 
-/** How a window step keeps its state: a row for each key and open window, in order of time. */
+/**
+ * How a window step keeps its state: a row for each key and open window, in order of time.
+ * The other stores have the same key.
+ */
 object WindowStores {
   val Windows: String = StateStoreId.DEFAULT_STORE_NAME
   /** The windows with rows that no early row has shown yet; only with `every`. */
   val Changed = "changed"
+  /** The sessions of each key, with their starts. */
+  val Sessions = "sessions"
 
   /** What a window's row has beside the buffers of its aggregates. */
   val Since = "since"
   val Pane = "pane"
   val Flags = "flags"
+  /** Of sessions only: other windows are known by their end. */
+  val Start = "window_start"
   /** In the flags: the on-time row is out. The bits above are those of the conditions. */
   val OnTime = 1
 
@@ -24,15 +31,18 @@ object WindowStores {
    *                  buffers have its name, so that an aggregate may move or others may join it
    */
   def of(keyTypes: Seq[DataType], functions: Seq[(AggregateExpression, String)],
-      every: Boolean): Seq[StoreSpec] = {
+      windowing: Windowing): Seq[StoreSpec] = {
     val keys = keyTypes.zipWithIndex.map { case (t, i) => StructField(s"key$i", t) }
     val key = StructType(keys :+ StructField("window_end", LongType, nullable = false))
-    val windows = StoreSpec(Windows, key, StructType(buffers(functions) ++ Seq(
-      StructField(Since, LongType), StructField(Pane, IntegerType), StructField(Flags, IntegerType))),
-      TimestampAsPrefixKeyStateEncoderSpec(key), keys.indices)
-    if (!every) Seq(windows)
-    else Seq(windows, StoreSpec(Changed, key, StructType(StructField("none", BooleanType) :: Nil),
-      TimestampAsPrefixKeyStateEncoderSpec(key), keys.indices))
+    val start = StructField(Start, LongType)
+    val row = buffers(functions) ++ Seq(StructField(Since, LongType), StructField(Pane, IntegerType),
+      StructField(Flags, IntegerType)) ++ (if (windowing.session) Seq(start) else Nil)
+    def store(name: String, value: Seq[StructField], encoder: KeyStateEncoderSpec) =
+      StoreSpec(name, key, StructType(value), encoder, keys.indices)
+    val byTime = TimestampAsPrefixKeyStateEncoderSpec(key)
+    Seq(store(Windows, row, byTime)) ++
+      (if (windowing.notes) Seq(store(Changed, Seq(StructField("none", BooleanType)), byTime)) else Nil) ++
+      (if (windowing.session) Seq(store(Sessions, Seq(start), PrefixKeyScanStateEncoderSpec(key, keys.length))) else Nil)
   }
 
   private def buffers(functions: Seq[(AggregateExpression, String)]): Seq[StructField] = {

@@ -14,7 +14,7 @@ object WindowStrategy {
   def plan(session: SparkSession, window: KeyedWindow, planLater: LogicalPlan => SparkPlan): SparkPlan = {
     val aggregate = window.child.asInstanceOf[Aggregate]
     val PhysicalAggregation(grouping, functions, results, child) = aggregate: @unchecked
-    val layout = KeyedWindow.layout(aggregate, window.keys, window.spec.every > 0)
+    val layout = KeyedWindow.layout(aggregate, window.keys, window.spec)
     require(layout.map(_.toJson) == window.stores.map(_.toJson),
       s"the optimizer changed the state of '${window.step}' from ${window.stores} to $layout")
     val batch = RunningBatch.of(session)

@@ -2,54 +2,53 @@ package org.apache.spark.sql.headgate.window
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.headgate._
 import org.apache.spark.sql.types._
-
-case class WindowCounters(in: StepCounter, out: StepCounter, late: StepCounter,
-    inserted: StepCounter, removed: StepCounter)
-
-/** All that a task of a window step needs from the driver; times are in microseconds. */
-case class WindowPlan(spec: Windowing, keys: Seq[Attribute], end: Attribute, lateBytes: Attribute,
-    input: Seq[Attribute], functions: Seq[AggregateExpression], count: Int,
-    results: Seq[NamedExpression], conditions: Seq[Expression], lateRow: Option[StructType],
-    output: Seq[Attribute], keySchema: StructType, before: Long, now: Long, due: LeastDeadline,
-    batchId: Long, counters: WindowCounters, failEvery: Int)
 
 /**
  * One partition of one batch: new rows are merged into their windows, with early rows and, where a
  * window was due before, its on-time row or an update; then come the early rows for which time has
  * passed, then the windows that end by now, and those whose time for late rows is up are removed.
+ *
+ * How new rows find their windows is for the kinds of windows to say.
  */
-final class WindowTask(plan: WindowPlan, opened: OpenStores, input: Iterator[InternalRow],
-    finished: WindowTask => Unit) extends Iterator[InternalRow] {
+abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: WindowTask => Unit)
+  extends Iterator[InternalRow] {
   import plan.{before, now, spec}
 
-  private val store = opened.stores.head
-  private val changed = if (spec.every > 0) opened.stores(1) else null
-  private val counters = plan.counters
-  private val buffers = new Buffers(plan.functions)
-  private val rows = new WindowRows(plan, buffers)
-  private val keys = plan.keys.length
+  protected def storeOf(name: String): StateStore =
+    plan.stores.indexWhere(_.name == name) match {
+      case -1 => null
+      case i => opened.stores(i)
+    }
+  protected val store: StateStore = storeOf(WindowStores.Windows)
+  private val changed = storeOf(WindowStores.Changed)
+  protected val counters: WindowCounters = plan.counters
+  protected val buffers = new Buffers(plan.functions, spec.session)
+  protected val rows = new WindowRows(plan, buffers)
+  protected val keys: Int = plan.keys.length
+  private val keySchema = plan.stores.head.keySchema
   private val ended = now == Long.MaxValue
   private val removeTo = if (ended || now == Long.MinValue) now else now - spec.lateness
   private val passed = spec.every > 0 && now != Long.MinValue &&
-    (before == Long.MinValue || Math.floorDiv(now, spec.every) > Math.floorDiv(before, spec.every))
+    (before == Long.MinValue || Math.floorDiv(now, spec.every) > Math.floorDiv(before, spec.every)) ||
+    spec.clock > 0 && plan.clock.before.exists(_ / clockMs < plan.clock.now / clockMs)
+  private def clockMs: Long = math.max(1L, spec.clock / 1000L)
   private val nothing = UnsafeProjection.create(StructType(StructField("none", BooleanType) :: Nil))
     .apply(InternalRow(null)).copy()
-  private val leastKey = RangeScanBoundaryUtils.defaultInternalRow(StructType(plan.keySchema.init))
-  private val boundary = UnsafeProjection.create(plan.keySchema)
+  private val leastKey = RangeScanBoundaryUtils.defaultInternalRow(StructType(keySchema.init))
+  private val boundary = UnsafeProjection.create(keySchema)
 
   var rowsOut = 0L; var rowsStored = 0L; var rowsRemoved = 0L
 
-  private def timeOf(key: UnsafeRow): Long = key.getLong(keys)
+  protected def timeOf(key: UnsafeRow): Long = key.getLong(keys)
 
   /** Windows that end after one time and by another, in order; nothing outside is read. */
   private def between(after: Long, by: Long): StateStoreIterator[UnsafeRowPair] = {
     def at(time: Long) = {
       val row = new GenericInternalRow(keys + 1)
-      (0 until keys).foreach(i => row.update(i, leastKey.get(i, plan.keySchema(i).dataType)))
+      (0 until keys).foreach(i => row.update(i, leastKey.get(i, keySchema(i).dataType)))
       row.setLong(keys, time)
       Some(boundary(row).copy())
     }
@@ -57,31 +56,45 @@ final class WindowTask(plan: WindowPlan, opened: OpenStores, input: Iterator[Int
       if (by == Long.MaxValue) None else at(by + 1))
   }
 
-  /** The row that a group of new rows gives at once, or null. */
-  private def merge(group: InternalRow): InternalRow = {
-    val key = rows.key(group)
-    val count = rows.count(group)
-    counters.in.add(count)
-    val old = store.get(key)
-    val in = rows.value(group)
-    var window = if (old == null) in else buffers.merge(old, in)
-    if (old == null) counters.inserted.inc()
+  /** Whether there is input that was not merged, or rows that it gave. */
+  protected def inputLeft: Boolean
+  /** Merges some of it; the row that it gives at once, or null. */
+  protected def takeInput(): InternalRow
+  /** What is kept of a window elsewhere goes, too. */
+  protected def forget(key: UnsafeRow): Unit = ()
+
+  /** What a window that got new rows says at once, or null. */
+  protected var said: InternalRow = null
+
+  /**
+   * Decides what the window says, which is in `said` then.
+   *
+   * @param noted whether it is among the changed windows already
+   * @return the window's row after that
+   */
+  protected def speak(key: UnsafeRow, window: UnsafeRow, noted: Boolean): UnsafeRow = {
     val end = timeOf(key)
-    var out: InternalRow = null
+    said = null
     if (end <= before) {
       // it was due before this batch: what it has now is told at once
-      out = rows.result(key, window, if (buffers.has(window, WindowStores.OnTime)) rows.Late else rows.OnTime)
-      window = buffers.fired(window, WindowStores.OnTime, spec.discarding)
+      val by = if (buffers.has(window, WindowStores.OnTime)) rows.Late else rows.OnTime
+      said = rows.result(key, window, by)
+      buffers.fired(window, WindowStores.OnTime, spec.discarding)
     } else if (end > now) {
       val flags = rows.conditionsMet(key, window)
       if (passed || flags != 0 || (spec.afterCount > 0 && buffers.since(window) >= spec.afterCount)) {
-        out = rows.result(key, window, rows.Early)
-        window = buffers.fired(window, if (flags > 0) flags else 0, spec.discarding)
-      } else if (changed != null && (old == null || buffers.since(old) == 0L)) changed.put(key, nothing)
-    }
+        said = rows.result(key, window, rows.Early)
+        buffers.fired(window, if (flags > 0) flags else 0, spec.discarding)
+      } else {
+        if (changed != null && !noted) changed.put(key, nothing)
+        window
+      }
+    } else window
+  }
+
+  protected def put(key: UnsafeRow, window: UnsafeRow): Unit = {
     store.put(key, window)
     rowsStored += 1
-    out
   }
 
   /** The early rows that are due because time has passed. */
@@ -95,8 +108,7 @@ final class WindowTask(plan: WindowPlan, opened: OpenStores, input: Iterator[Int
       else {
         val window = found.copy()
         val out = rows.result(key, window, rows.Early)
-        store.put(key, buffers.fired(window, 0, spec.discarding))
-        rowsStored += 1
+        put(key, buffers.fired(window, 0, spec.discarding))
         out
       }
     }
@@ -110,15 +122,13 @@ final class WindowTask(plan: WindowPlan, opened: OpenStores, input: Iterator[Int
       else {
         val out = rows.result(pair.key, window, rows.OnTime)
         if (timeOf(pair.key) <= removeTo) remove(pair.key)
-        else {
-          store.put(pair.key, buffers.fired(window.copy(), WindowStores.OnTime, spec.discarding))
-          rowsStored += 1
-        }
+        else put(pair.key, buffers.fired(window.copy(), WindowStores.OnTime, spec.discarding))
         out
       }
     }
 
   private def remove(key: UnsafeRow): Unit = {
+    forget(key)
     store.remove(key)
     rowsRemoved += 1
     counters.removed.inc()
@@ -128,14 +138,17 @@ final class WindowTask(plan: WindowPlan, opened: OpenStores, input: Iterator[Int
     if (spec.lateness > 0 && now > before && removeTo != Long.MinValue)
       closing(between(Long.MinValue, removeTo)).foreach(pair => remove(pair.key))
 
-  /** Tells the driver at which watermark there is something to do next. */
+  /** Tells the driver when there is something to do next. */
   private def tellNext(): Unit = if (!ended) {
     def first(it: StateStoreIterator[UnsafeRowPair]): Option[Long] =
       try if (it.hasNext) Some(timeOf(it.next().key)) else None finally it.close()
     first(between(now, Long.MaxValue)).foreach(plan.due.add(_))
     if (spec.lateness > 0) first(between(Long.MinValue, now)).foreach(end => plan.due.add(end + spec.lateness))
-    if (changed != null && first(changed.iterator()).isDefined)
-      plan.due.add(if (now == Long.MinValue) 0L else (Math.floorDiv(now, spec.every) + 1) * spec.every)
+    if (changed != null && first(changed.iterator()).isDefined) {
+      if (spec.every > 0)
+        plan.due.add(if (now == Long.MinValue) 0L else (Math.floorDiv(now, spec.every) + 1) * spec.every)
+      if (spec.clock > 0) plan.clock.due.add((plan.clock.now / clockMs + 1) * clockMs)
+    }
   }
 
   private def closing(it: StateStoreIterator[UnsafeRowPair]): Iterator[UnsafeRowPair] =
@@ -153,7 +166,7 @@ final class WindowTask(plan: WindowPlan, opened: OpenStores, input: Iterator[Int
     while (current == null && !done) {
       if (lateLeft > 0) { lateLeft -= 1; current = rows.sameLateRow }
       else if (later == null) {
-        if (input.hasNext) take(input.next())
+        if (inputLeft) { current = takeInput(); told() }
         else later = early() ++ onTime() // the second is made when the first has ended
       } else if (later.hasNext) { current = later.next(); told() }
       else end()
@@ -161,15 +174,14 @@ final class WindowTask(plan: WindowPlan, opened: OpenStores, input: Iterator[Int
     current != null
   }
 
-  private def take(group: InternalRow): Unit =
-    if (!rows.isLate(group)) { current = merge(group); told() }
-    else {
-      val count = rows.count(group)
-      counters.in.add(count); counters.late.add(count)
-      if (plan.lateRow.isDefined) { rows.lateRow(group); lateLeft = count; rowsOut += count }
-    }
-
   private def told(): Unit = if (current != null) { counters.out.inc(); rowsOut += 1 }
+
+  /** Lets equal rows that no window takes leave by the side. */
+  protected def sendLate(group: InternalRow): Unit = {
+    val count = rows.count(group)
+    counters.in.add(count); counters.late.add(count)
+    if (plan.lateRow.isDefined) { rows.lateRow(group); lateLeft = count; rowsOut += count }
+  }
 
   override def next(): InternalRow = {
     if (!hasNext) throw new NoSuchElementException
@@ -184,5 +196,26 @@ final class WindowTask(plan: WindowPlan, opened: OpenStores, input: Iterator[Int
     tellNext()
     finished(this)
     TaskFailures.maybeFail(plan.failEvery, plan.batchId)
+  }
+}
+
+/** Tumbling and sliding windows: a group of new rows says itself which window it is for. */
+final class FixedWindowTask(plan: WindowPlan, opened: OpenStores, input: Iterator[InternalRow],
+    finished: WindowTask => Unit) extends WindowTask(plan, opened, finished) {
+  override protected def inputLeft: Boolean = input.hasNext
+
+  override protected def takeInput(): InternalRow = {
+    val group = input.next()
+    if (rows.isLate(group)) { sendLate(group); null }
+    else {
+      counters.in.add(rows.count(group))
+      val key = rows.key(group)
+      val old = store.get(key)
+      val noted = old != null && buffers.since(old) > 0L
+      if (old == null) counters.inserted.inc()
+      val in = rows.value(group)
+      put(key, speak(key, if (old == null) in else buffers.merge(old, in), noted))
+      said
+    }
   }
 }

@@ -55,6 +55,28 @@ case class OpenWindowEnd(child: Expression, late: LateBefore, size: Long, offset
   override protected def withNewChildInternal(c: Expression): OpenWindowEnd = copy(child = c)
 }
 
+/** Whether a window that ends then is closed for good, or there is none. */
+case class IsClosed(child: Expression, late: LateBefore, lateness: Long) extends UnaryExpression {
+  override def dataType: DataType = BooleanType
+  override def nullable: Boolean = false
+  override def foldable: Boolean = false
+
+  override def eval(row: InternalRow): Any = {
+    val end = child.eval(row)
+    end == null || end.asInstanceOf[Long] + lateness <= late.micros
+  }
+
+  override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
+    val end = child.genCode(ctx)
+    val holder = ctx.addReferenceObj("late", late, classOf[LateBefore].getName)
+    ev.copy(isNull = FalseLiteral, code = code"""
+      ${end.code}
+      boolean ${ev.value} = ${end.isNull} || ${end.value} + ${lateness}L <= $holder.micros();""")
+  }
+
+  override protected def withNewChildInternal(c: Expression): IsClosed = copy(child = c)
+}
+
 /** The ends of all open windows that a time falls into; one null if there is none. */
 case class OpenWindowEnds(child: Expression, late: LateBefore, size: Long, slide: Long,
     offset: Long, lateness: Long) extends UnaryExpression with CodegenFallback {
