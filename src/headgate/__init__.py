@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         Trigger,
         Window,
         after_count,
+        count_window,
         every,
         session,
         sliding,
@@ -80,7 +81,8 @@ _WHERE = {
     "headgate.steps.lookup": "Lookup Table Wait",
     "headgate.steps.source": "EventTime SourceStream event_time",
     "headgate.steps.window": "Keyed Windowed",
-    "headgate.steps.window_kinds": "Trigger Window after_count every session sliding tumbling when",
+    "headgate.steps.window_kinds": "Trigger Window after_count count_window every "
+    "session sliding tumbling when",
     "headgate.stream": "Stream",
 }
 _MODULES = {name: module for module, names in _WHERE.items() for name in names.split()}
@@ -126,6 +128,7 @@ __all__ = [
     "Window",
     "Windowed",
     "after_count",
+    "count_window",
     "event_time",
     "every",
     "exponential_delay",

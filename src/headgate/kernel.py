@@ -181,6 +181,29 @@ def window(
     return _frame(java, spark)
 
 
+def count_window(
+    stream: DataFrame,
+    *,
+    spec: Mapping[str, Any],
+    keys: Sequence[str],
+    names: Sequence[str],
+    position: str,
+    time: str,
+    aggregates: Sequence[Column],
+) -> DataFrame:
+    """Windows of so many rows of each key, in the order of `position`.
+
+    A window's times are those of its first and last row, if the stream has the column `time`.
+    """
+    spark = stream.sparkSession
+    java = _window_api(spark).counted(
+        _java(stream), spec["step"], spec["size"], spec["every"], _list(spark, keys),
+        _list(spark, names), position, time if time in stream.columns else None,
+        _list(spark, [_java_column(c) for c in aggregates]), time,
+    )  # fmt: skip
+    return _frame(java, spark)
+
+
 def _window_api(spark: SparkSession) -> Any:
     return _jvm(spark).org.apache.spark.sql.headgate.window.WindowApi
 

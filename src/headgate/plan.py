@@ -23,7 +23,9 @@ Transform: TypeAlias = Callable[[DataFrame], DataFrame]
 LEAD = "__hg_"
 """What stands before a part of a record in the name of a sink's column: `__hg_key`, ..."""
 EVENT_TIME = "__hg_event_time"
-"""The column that rows carry from a source to the windows behind it; users do not see it."""
+POSITION = "__hg_position"
+CARRIED = (EVENT_TIME, POSITION)
+"""Columns that rows carry from a source to the windows behind it; users do not see them."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]{0,99}")
 
 
@@ -70,13 +72,17 @@ class LookupOp:
 
 @dataclass(frozen=True)
 class WindowOp:
-    """Rows of a key and window aggregated; `spec` is what the kernel is told of the windows."""
+    """Rows of a key and window aggregated; `spec` is what the kernel is told of the windows.
+
+    `needs` has the columns, of those that rows carry, by which they find their windows.
+    """
 
     keys: tuple[Expr, ...]
     names: tuple[str, ...]
     aggregates: tuple[Column, ...]
     spec: Mapping[str, Any]
     conditions: tuple[Expr, ...]
+    needs: tuple[str, ...] = (EVENT_TIME,)
 
 
 @dataclass(frozen=True)

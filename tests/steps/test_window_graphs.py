@@ -139,7 +139,18 @@ WRONG = {
     "two every": lambda v, p: v.key_by("page").window(
         "w", hg.tumbling("1 h"), count(), early=[hg.every("1 m"), hg.every("2 m")]
     ),
-    "rows above 0": lambda v, p: hg.after_count(0),
+    "after_count needs a number": lambda v, p: hg.after_count(0),
+    "number of rows above 0": lambda v, p: hg.count_window(0),
+    "further apart than they are long": lambda v, p: hg.count_window(2, every=3),
+    "told when it is full": lambda v, p: v.key_by("page").window(
+        "w", hg.count_window(2), count(), early=hg.after_count(1)
+    ),
+    "no order in which": lambda v, p: (
+        v.key_by("page")
+        .window("w", hg.tumbling("1 h"), count())
+        .key_by("page")
+        .window("w2", hg.count_window(2), count())
+    ),
     "behind the watermark": lambda v, p: (
         v.key_by("page")
         .window("w", hg.tumbling("1 minute"), count())

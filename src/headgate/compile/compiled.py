@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate import kernel
 from headgate.compile.fanout import Outlets, fan_out, key_names
-from headgate.compile.paths import Arrival, arrivals, timed_steps, union_of
+from headgate.compile.paths import Arrival, Needs, arrivals, carried_columns, union_of
 from headgate.compile.sinks import Sinks
 from headgate.compile.sources import BAD, source_frame, table_frame, table_rows, ticks
 from headgate.compile.windows import window_frame, window_outputs
@@ -22,7 +22,7 @@ from headgate.connectors.base import Source
 from headgate.errors import GraphError
 from headgate.graph import Graph
 from headgate.plan import (
-    EVENT_TIME,
+    CARRIED,
     BuiltJob,
     LookupOp,
     Node,
@@ -93,7 +93,7 @@ def compile_job(built: BuiltJob, spark: SparkSession, *, parallelism: int) -> Co
     sinks = Sinks.of(built)
     outlets = Outlets()
     tables = _Tables(built, spark, parallelism)
-    timed = timed_steps(built)
+    needs = carried_columns(built)
     for node in built.nodes:
         if isinstance(node.operation, SourceOp):
             base = source_frame(spark, node)
@@ -105,7 +105,7 @@ def compile_job(built: BuiltJob, spark: SparkSession, *, parallelism: int) -> Co
             continue
 
         def ways(shared: DataFrame, node: Node = node) -> list[Arrival]:
-            return list(arrivals(built, node, _outputs(built, node, shared, timed)))
+            return list(arrivals(built, node, _outputs(built, node, shared, needs)))
 
         if ways(base):
             placed = not isinstance(node.operation, SourceOp)
@@ -144,14 +144,14 @@ def _refuse_nondeterministic(frame: DataFrame, sinks: Sinks) -> None:
         )
 
 
-def _outputs(built: BuiltJob, node: Node, base: DataFrame, timed: set[str]) -> dict[str, DataFrame]:
-    """The rows of a step's outputs, as the user knows their columns, and their event time."""
+def _outputs(built: BuiltJob, node: Node, base: DataFrame, needs: Needs) -> dict[str, DataFrame]:
+    """The rows of a step's outputs, as the user knows their columns, and what they carry."""
     operation = node.operation
-    carries = node.step.id in timed and EVENT_TIME in base.columns
+    names = [c for c in CARRIED if c in needs[node.step.id] and c in base.columns]
     if isinstance(operation, WindowOp):
-        return window_outputs(node, base, timed=carries)
-    time = [F.col(EVENT_TIME)] if carries else []
-    columns = [*[F.col(f"`{c}`") for c in node.schemas["out"].names], *time]
+        return window_outputs(node, base, names)
+    carried = [F.col(c) for c in names]
+    columns = [*[F.col(f"`{c}`") for c in node.schemas["out"].names], *carried]
     if isinstance(operation, SourceOp):
         if operation.malformed == "fail":
             return {"out": base.select(*columns)}
@@ -168,12 +168,12 @@ def _outputs(built: BuiltJob, node: Node, base: DataFrame, timed: set[str]) -> d
     else:
         names = node.schemas["out"].names[len(stream.names) :]
         added = [found.getField(name).alias(name) for name in names]
-    rows = base.select(*before, *added, *time)
+    rows = base.select(*before, *added, *carried)
     if "missing" not in node.step.outputs:
         return {"out": rows}
     return {
-        "out": base.where(found.isNotNull()).select(*before, *added, *time),
-        "missing": base.where(found.isNull()).select(*before, *time),
+        "out": base.where(found.isNotNull()).select(*before, *added, *carried),
+        "missing": base.where(found.isNull()).select(*before, *carried),
     }
 
 

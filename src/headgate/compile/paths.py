@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from headgate import kernel
-from headgate.plan import EVENT_TIME, BuiltJob, Node, SinkOp, StatelessOp, UnionOp, WindowOp
+from headgate.plan import CARRIED, BuiltJob, Node, SinkOp, StatelessOp, UnionOp, WindowOp
 
 
 @dataclass(frozen=True)
@@ -70,22 +70,29 @@ def _through(job: BuiltJob, user: Node, rows: _Rows) -> Iterator[Arrival]:
         yield Arrival(user, rows.counted)
 
 
-def timed_steps(job: BuiltJob) -> set[str]:
-    """The steps whose rows a window may get, and which therefore carry their event time."""
-    timed: set[str] = set()
+Needs = Mapping[str, set[str]]
+"""By step, the hidden columns that its rows carry because of a window behind it."""
+
+
+def carried_columns(job: BuiltJob) -> Needs:
+    """What the rows of each step carry to the windows behind them."""
+    needs: dict[str, set[str]] = {node.step.id: set() for node in job.nodes}
     for node in reversed(job.nodes):
-        if isinstance(node.operation, WindowOp) or node.step.id in timed:
-            timed |= {edge.step for edge in node.step.inputs}
-    return timed
+        operation = node.operation
+        own = operation.needs if isinstance(operation, WindowOp) else needs[node.step.id]
+        for edge in node.step.inputs:
+            needs[edge.step].update(own)
+    return needs
 
 
 def applied(operation: StatelessOp, rows: DataFrame) -> DataFrame:
-    """What a stateless step makes of rows; it neither sees nor loses their event time."""
-    if EVENT_TIME not in rows.columns:
-        return operation.apply(rows)
-    carried = kernel.carry(rows, operation.apply(rows.drop(EVENT_TIME)), EVENT_TIME)
-    # rows that are made anew have none, and no window is behind them
-    return operation.apply(rows.drop(EVENT_TIME)) if carried is None else carried
+    """What a stateless step makes of rows; it neither sees nor loses what they carry."""
+    hidden = [c for c in CARRIED if c in rows.columns]
+    made = operation.apply(rows.drop(*hidden) if hidden else rows)
+    for name in hidden:
+        # rows that are made anew have lost it, and no window is behind them
+        made = kernel.carry(rows, made, name) or made
+    return made
 
 
 def _count(rows: DataFrame, node: Node, *outputs: str) -> DataFrame:
@@ -96,7 +103,7 @@ def _count(rows: DataFrame, node: Node, *outputs: str) -> DataFrame:
 
 def conform(rows: DataFrame, schema: StructType) -> DataFrame:
     """The same columns in the order and with the types of a schema."""
-    carried = [EVENT_TIME] if EVENT_TIME in rows.columns else []
+    carried = [c for c in CARRIED if c in rows.columns]
     return rows.select(
         *[F.col(f"`{f.name}`").cast(f.dataType).alias(f.name) for f in schema.fields], *carried
     )

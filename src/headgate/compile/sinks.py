@@ -12,14 +12,15 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from headgate import kernel
 from headgate.compile.paths import Arrival
-from headgate.plan import EVENT_TIME, LEAD, BuiltJob, Node, SinkOp, column
+from headgate.plan import CARRIED, LEAD, BuiltJob, Node, SinkOp, column
 
 
 def sink_row(arrival: Arrival) -> DataFrame:
     """A sink's rows: first the parts of a record that it makes, then the row's own columns."""
     sink = _sink_of(arrival.node).sink
     made = sink.lead()
-    rows = arrival.rows.drop(EVENT_TIME) if EVENT_TIME in arrival.rows.columns else arrival.rows
+    hidden = [c for c in CARRIED if c in arrival.rows.columns]
+    rows = arrival.rows.drop(*hidden) if hidden else arrival.rows
     if not made:
         return rows
     types = arrival.node.schemas["lead"]

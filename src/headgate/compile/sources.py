@@ -10,11 +10,10 @@ from pyspark.sql import functions as F
 
 from headgate import kernel
 from headgate.connectors.base import Expr, Source
-from headgate.plan import EVENT_TIME, Node, SourceOp, TableOp, column
+from headgate.plan import EVENT_TIME, POSITION, Node, SourceOp, TableOp, column
 from headgate.steps.lookup import value_struct
 
 ALIAS = "__hg_source:"
-POSITION = "__hg_position"
 DELETED = "__hg_deleted"
 BAD = "__hg_bad"
 TICK = "__tick"

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from headgate import kernel
 from headgate.compile.fanout import key_names
 from headgate.compile.paths import Arrival, union_of
-from headgate.plan import EVENT_TIME, BuiltJob, Node, WindowOp, column
+from headgate.plan import EVENT_TIME, POSITION, BuiltJob, Node, WindowOp, column
 
 _LATE = "__hg_late"
 
@@ -19,7 +19,19 @@ def window_frame(built: BuiltJob, node: Node, inputs: Sequence[DataFrame]) -> Da
     """All rows that a window step gives: results, and late rows if anything reads them."""
     operation = node.operation
     assert isinstance(operation, WindowOp)
+    if not all(EVENT_TIME in rows.columns for rows in inputs):  # rows that are only counted
+        inputs = [rows.drop(EVENT_TIME) for rows in inputs]
     stream = union_of(inputs)
+    if POSITION in operation.needs:
+        return kernel.count_window(
+            stream,
+            spec=operation.spec,
+            keys=key_names(Arrival(node, stream)),
+            names=operation.names,
+            position=POSITION,
+            time=EVENT_TIME,
+            aggregates=operation.aggregates,
+        )
     wanted = bool(built.graph.consumers(node.step.id, "late"))
     return kernel.window(
         stream,
@@ -34,10 +46,9 @@ def window_frame(built: BuiltJob, node: Node, inputs: Sequence[DataFrame]) -> Da
     )
 
 
-def window_outputs(node: Node, base: DataFrame, *, timed: bool) -> dict[str, DataFrame]:
-    """The step's outputs, with their event time if a window follows."""
-    names = [*node.schemas["out"].names, *([EVENT_TIME] if timed else [])]
-    columns = [F.col(f"`{c}`") for c in names]
+def window_outputs(node: Node, base: DataFrame, carried: Sequence[str]) -> dict[str, DataFrame]:
+    """The step's outputs, with what they carry if a window follows."""
+    columns = [F.col(f"`{c}`") for c in [*node.schemas["out"].names, *carried]]
     if _LATE not in base.columns:
         return {"out": base.select(*columns)}
     late = F.col(_LATE)

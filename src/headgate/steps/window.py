@@ -25,18 +25,23 @@ from headgate.errors import GraphError, user_location
 from headgate.graph import Step
 from headgate.plan import (
     EVENT_TIME,
-    LookupOp,
-    Node,
+    POSITION,
     Plan,
-    SourceOp,
-    StatelessOp,
-    UnionOp,
     WindowOp,
     analysed,
     column,
     expression_text,
 )
-from headgate.steps.window_kinds import AfterCount, Every, Trigger, When, Window
+from headgate.steps.carried import check_carried
+from headgate.steps.window_kinds import (
+    AfterCount,
+    CountWindow,
+    Every,
+    TimeWindow,
+    Trigger,
+    When,
+    Window,
+)
 from headgate.stream import Stream
 
 Panes = Literal["accumulating", "discarding"]
@@ -120,16 +125,26 @@ def add_window(
     """Write a window step down."""
     plan = stream._plan
     plan.check_name(name, "window")
-    if not isinstance(window, Window):
+    if not isinstance(window, TimeWindow | CountWindow):
         raise _wrong(name, "this is not a kind of window", window, 'use hg.tumbling("5 minutes")')
     if panes not in ("accumulating", "discarding"):
         raise _wrong(name, "panes is not known", panes, "use 'accumulating' or 'discarding'")
-    _check_event_time(plan, stream._node, stream._output, name)
     lateness = parse_duration(allowed_lateness, what="allowed_lateness")
+    triggers = [early] if isinstance(early, Trigger) else list(early)
+    if isinstance(window, TimeWindow):
+        check_carried(plan, stream._node, stream._output, name, EVENT_TIME)
+    else:
+        if triggers or lateness or panes != "accumulating":
+            raise GraphError(
+                "a count window is told when it is full, and has no early or late rows",
+                step=name,
+                remedy="leave early, allowed_lateness and panes out",
+                location=user_location(),
+            )
+        check_carried(plan, stream._node, stream._output, name, POSITION)
     prototype = plan.prototype(stream.schema)
     key_fields = _key_fields(plan, prototype, keys, name)
     results = _results(plan, prototype, aggregates, name)
-    triggers = [early] if isinstance(early, Trigger) else list(early)
     spec, conditions = _triggers(plan, name, triggers, results)
     schema = StructType([*key_fields, *_TIMES, *results, *_PANE])
     _check_names(name, schema)
@@ -148,26 +163,30 @@ def add_window(
         kind="window",
         named=True,
         inputs=(stream._edge,),
-        outputs=("out", "late"),
+        outputs=("out", "late") if isinstance(window, TimeWindow) else ("out",),
         schema=schema.simpleString(),
         stateful=True,
         state_schema=f"({key_text}) {window} -> {StructType(results).simpleString()}",
         detail=detail,
         location=str(user_location()),
     )
-    told = {
-        "step": name,
-        "session": window.session,
-        "size": _micros(window.size),
-        "slide": _micros(window.every),
-        "offset": _micros(window.offset),
-        "lateness": _micros(lateness),
-        "discarding": panes == "discarding",
-        **spec,
-    }
-    operation = WindowOp(
-        keys, tuple(f.name for f in key_fields), tuple(aggregates), told, conditions
-    )
+    needs: tuple[str, ...] = (EVENT_TIME,)
+    if isinstance(window, CountWindow):
+        told: dict[str, Any] = {"step": name, "size": window.size, "every": window.every}
+        needs = (EVENT_TIME, POSITION)
+    else:
+        told = {
+            "step": name,
+            "session": window.session,
+            "size": _micros(window.size),
+            "slide": _micros(window.every),
+            "offset": _micros(window.offset),
+            "lateness": _micros(lateness),
+            "discarding": panes == "discarding",
+            **spec,
+        }
+    names = tuple(f.name for f in key_fields)
+    operation = WindowOp(keys, names, tuple(aggregates), told, conditions, needs)
     node = plan.add(step, operation, {"out": schema, "late": stream.schema})
     return Windowed(plan, node)
 
@@ -290,48 +309,3 @@ def _check_names(step: str, schema: StructType) -> None:
                 location=user_location(),
             )
         seen.add(name.lower())
-
-
-def _check_event_time(plan: Plan, node: Node, output: str, step: str) -> None:
-    """Refuse a stream whose rows have lost their event time, or never had one."""
-    operation, before = node.operation, node.step.id
-    if isinstance(operation, SourceOp):
-        if operation.watermark is None or output != "out":
-            raise GraphError(
-                f"the rows of source '{before}' have no event time",
-                step=step,
-                remedy='give the source one: event_time=hg.event_time("column")',
-                location=user_location(),
-            )
-        return
-    if isinstance(operation, WindowOp):
-        if output != "out":
-            raise GraphError(
-                f"the late rows of '{before}' are behind the watermark already",
-                step=step,
-                remedy="use a longer allowed_lateness there",
-                location=user_location(),
-            )
-        return
-    edges = node.step.inputs if isinstance(operation, UnionOp) else node.step.inputs[:1]
-    for edge in edges:
-        _check_event_time(plan, _node(plan, edge.step), edge.output, step)
-    if isinstance(operation, StatelessOp):
-        (edge,) = node.step.inputs
-        schema = _node(plan, edge.step).schemas[edge.output]
-        timed = plan.prototype(
-            StructType([*schema.fields, StructField(EVENT_TIME, TimestampType())])
-        )
-        if kernel.carry(timed, operation.apply(timed.drop(EVENT_TIME)), EVENT_TIME) is None:
-            raise GraphError(
-                f"the rows of '{before}' are made anew, so they have no event time",
-                step=step,
-                remedy="use expressions in it instead of functions over whole batches",
-                location=user_location(),
-            )
-    else:
-        assert isinstance(operation, UnionOp | LookupOp)
-
-
-def _node(plan: Plan, id: str) -> Node:
-    return next(n for n in plan.nodes if n.step.id == id)

@@ -13,9 +13,24 @@ from headgate.errors import GraphError, user_location
 Clock: TypeAlias = Literal["event", "processing"]
 
 
-@dataclass(frozen=True)
 class Window:
-    """What puts rows into windows; made by `tumbling`, `sliding` or `session`."""
+    """What puts rows into windows."""
+
+
+@dataclass(frozen=True)
+class CountWindow(Window):
+    """Windows of so many rows; made by `count_window`."""
+
+    size: int
+    every: int
+
+    def __str__(self) -> str:
+        return f"{self.size} rows" + (f" every {self.every}" if self.every != self.size else "")
+
+
+@dataclass(frozen=True)
+class TimeWindow(Window):
+    """Windows of event time; made by `tumbling`, `sliding` or `session`."""
 
     size: timedelta
     """How long windows are; of sessions the gap that ends them."""
@@ -101,7 +116,7 @@ def tumbling(size: Duration, *, offset: Duration = "0 seconds") -> Window:
             remedy="take the rest of its division by the size",
             location=user_location(),
         )
-    return Window(length, length, shift)
+    return TimeWindow(length, length, shift)
 
 
 def sliding(size: Duration, *, every: Duration) -> Window:
@@ -120,7 +135,7 @@ def sliding(size: Duration, *, every: Duration) -> Window:
             remedy="make the windows longer, or every shorter",
             location=user_location(),
         )
-    return Window(length, step)
+    return TimeWindow(length, step)
 
 
 def session(gap: Duration) -> Window:
@@ -130,7 +145,33 @@ def session(gap: Duration) -> Window:
     'session with a gap of 30 minutes'
     """
     length = _positive(gap, "the gap of a session")
-    return Window(length, length, session=True)
+    return TimeWindow(length, length, session=True)
+
+
+def count_window(size: int, *, every: int | None = None) -> Window:
+    """Windows of so many rows of a key, whatever their time; or the last of them every so often.
+
+    >>> str(count_window(4)), str(count_window(4, every=2))
+    ('4 rows', '4 rows every 2')
+    """
+    step = size if every is None else every
+    for number, what in ((size, "size"), (step, "every")):
+        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+            raise GraphError(
+                f"the {what} of a count window is a number of rows above 0",
+                got=repr(number),
+                remedy="give one, for instance count_window(10)",
+                location=user_location(),
+            )
+    if step > size:
+        raise GraphError(
+            "count windows that begin further apart than they are long leave rows out",
+            expected=f"every at most {size}",
+            got=str(step),
+            remedy="make the windows longer, or every smaller",
+            location=user_location(),
+        )
+    return CountWindow(size, step)
 
 
 def every(interval: Duration, *, clock: Clock = "event") -> Trigger:

@@ -14,7 +14,7 @@ import org.apache.spark.sql.headgate.lookup._
 import org.apache.spark.sql.headgate.sink.{RowPlaces, SinkProvider}
 import org.apache.spark.sql.headgate.split._
 import org.apache.spark.sql.headgate.tick.Drained
-import org.apache.spark.sql.headgate.window.{KeyedWindow, WindowStrategy}
+import org.apache.spark.sql.headgate.window.{CountWindow, KeyedWindow, WindowStrategy}
 import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, Trigger}
 import org.apache.spark.sql.types.{DataType, StructType}
 
@@ -28,6 +28,7 @@ class HeadgateStrategy(session: SparkSession) extends SparkStrategy {
       SplitExec(planLater(s.child), s.conditions, s.counted, s.values, s.isRiding, s.ridersPass,
         s.riderValues, s.output) :: Nil
     case w: KeyedWindow => WindowStrategy.plan(session, w, planLater) :: Nil
+    case w: CountWindow => CountWindow.plan(session, w, planLater) :: Nil
     case t: Tee => TeeExec(planLater(t.child)) :: Nil
     case c: CountRows => CountRowsExec(planLater(c.child), c.step, c.counted) :: Nil
     case other => DecodeStrategy.plan(session, other)

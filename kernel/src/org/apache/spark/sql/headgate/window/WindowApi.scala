@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, EventTimeWatermark, Filter, LogicalPlan, Project}
 import org.apache.spark.sql.classic.{DataFrame, Dataset, ExpressionUtils}
-import org.apache.spark.sql.functions.{col, count, explode, lit, struct, when}
+import org.apache.spark.sql.functions.{col, count, explode, lit, max, min, struct, when}
 import org.apache.spark.sql.types._
 
 /** What headgate/kernel.py calls for windows. */
@@ -18,6 +18,9 @@ object WindowApi {
   private val End = "__hg_end"
   private val Late = "__hg_late_row"
   private val Count = "__hg_count"
+  private val Place = "__hg_place"
+  private val First = "__hg_first"
+  private val Last = "__hg_last"
 
   /**
    * @param keys     columns of the stream
@@ -38,20 +41,48 @@ object WindowApi {
     val made = grouped.agg(all.head, all.tail: _*).asInstanceOf[DataFrame]
     val aggregate = sorted(made.queryExecution.analyzed.asInstanceOf[Aggregate])
     val lateRow = Option(row).map(_ => stream.select(row.asScala.map(quoted).toSeq: _*).schema.asNullable)
-    val results = aggregate.output.slice(keyNames.length + 2, aggregate.output.length - 1)
-    val output = aggregate.output.take(keyNames.length).zip(names.asScala)
-      .map { case (a, name) => AttributeReference(name, a.dataType)() } ++ Seq(
-      AttributeReference("window_start", TimestampType)(), AttributeReference("window_end", TimestampType)()) ++
-      results.map(a => AttributeReference(a.name, a.dataType)()) ++ Seq(
-      AttributeReference("is_partial", BooleanType)(), AttributeReference("fired_by", StringType)(),
-      AttributeReference("pane", IntegerType)(), AttributeReference(timeName, TimestampType)()) ++
-      lateRow.map(AttributeReference(lateName, _)())
+    val output = outputOf(aggregate, names.asScala.toSeq, aggregate.output.slice(
+      keyNames.length + 2, aggregate.output.length - 1), timeName) ++ lateRow.map(AttributeReference(lateName, _)())
     val tested = conditions.asScala.toSeq.map { c =>
       made.filter(c).queryExecution.analyzed.collectFirst { case f: Filter => f.condition }.get
     }
     Dataset.ofRows(made.sparkSession, KeyedWindow(aggregate, window, keyNames.length,
       KeyedWindow.layout(aggregate, keyNames.length, window), tested, lateRow, late, output))
   }
+
+  /**
+   * Windows of so many rows, which need neither event time nor a watermark.
+   *
+   * @param position the column with the rows' places in their source
+   * @param time     the column with the event time, or null
+   */
+  def counted(stream: ApiFrame, step: String, size: Long, every: Long, keys: JList[String],
+      names: JList[String], position: String, time: String, aggregates: JList[Column],
+      timeName: String): ApiFrame = {
+    val keyNames = keys.asScala.toSeq
+    val at = Option(time).map(quoted).getOrElse(lit(null).cast(TimestampType))
+    val all = aggregates.asScala.toSeq ++ Seq(min(at).as(First), max(at).as(Last))
+    val made = stream.select(col("*"), quoted(position).as(Place, marked))
+      .groupBy((keyNames :+ Place).map(quoted): _*).agg(all.head, all.tail: _*).asInstanceOf[DataFrame]
+    val aggregate = sorted(made.queryExecution.analyzed.asInstanceOf[Aggregate])
+    val results = aggregate.output.slice(keyNames.length + 1, aggregate.output.length - 2)
+    Dataset.ofRows(made.sparkSession, CountWindow(aggregate, step, size, every, keyNames.length,
+      CountStores.layout(aggregate, keyNames.length),
+      outputOf(aggregate, names.asScala.toSeq, results, timeName)))
+  }
+
+  private def outputOf(aggregate: Aggregate, names: Seq[String], results: Seq[Attribute],
+      timeName: String): Seq[Attribute] = {
+    def column(name: String, dataType: DataType) = AttributeReference(name, dataType)()
+    aggregate.output.zip(names).map { case (a, name) => column(name, a.dataType) } ++
+      Seq(column("window_start", TimestampType), column("window_end", TimestampType)) ++
+      results.map(a => column(a.name, a.dataType)) ++
+      Seq(column("is_partial", BooleanType), column("fired_by", StringType), column("pane", IntegerType),
+        column(timeName, TimestampType))
+  }
+
+  /** Spark wants a column with a watermark among those that a stream is grouped by. */
+  private def marked: Metadata = new MetadataBuilder().putLong(EventTimeWatermark.delayKey, 0L).build()
 
   private def quoted(name: String): Column = col(s"`$name`")
 
@@ -69,12 +100,10 @@ object WindowApi {
     // a session that this row would end may be closed, and yet the row may lengthen an open one
     val closed = ExpressionUtils.column(
       IsClosed(ExpressionUtils.expression(col(Unmarked)), late, window.lateness))
-    // Spark wants a column with a watermark among those that a stream is grouped by
-    val marked = new MetadataBuilder().putLong(EventTimeWatermark.delayKey, 0L).build()
     val rest = row match {
       case Some(columns) => ExpressionUtils.column(PackedRow(
         ExpressionUtils.expression(struct(columns.map(quoted): _*))))
-      case None => lit(Array.emptyByteArray)
+      case None => lit(true)
     }
     stream.select(col("*"), end.as(Unmarked)) // an exploded column keeps no metadata
       .select(col("*"), col(Unmarked).as(End, marked), when(closed, rest).as(Late))

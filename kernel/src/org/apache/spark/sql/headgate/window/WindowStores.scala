@@ -35,15 +35,19 @@ object WindowStores {
     val keys = keyTypes.zipWithIndex.map { case (t, i) => StructField(s"key$i", t) }
     val key = StructType(keys :+ StructField("window_end", LongType, nullable = false))
     val start = StructField(Start, LongType)
-    val row = buffers(functions) ++ Seq(StructField(Since, LongType), StructField(Pane, IntegerType),
-      StructField(Flags, IntegerType)) ++ (if (windowing.session) Seq(start) else Nil)
+    val values = row(functions).fields.toSeq ++ (if (windowing.session) Seq(start) else Nil)
     def store(name: String, value: Seq[StructField], encoder: KeyStateEncoderSpec) =
       StoreSpec(name, key, StructType(value), encoder, keys.indices)
     val byTime = TimestampAsPrefixKeyStateEncoderSpec(key)
-    Seq(store(Windows, row, byTime)) ++
+    Seq(store(Windows, values, byTime)) ++
       (if (windowing.notes) Seq(store(Changed, Seq(StructField("none", BooleanType)), byTime)) else Nil) ++
       (if (windowing.session) Seq(store(Sessions, Seq(start), PrefixKeyScanStateEncoderSpec(key, keys.length))) else Nil)
   }
+
+  /** What is kept of a window but a session's start. */
+  def row(functions: Seq[(AggregateExpression, String)]): StructType =
+    StructType(buffers(functions) ++ Seq(StructField(Since, LongType), StructField(Pane, IntegerType),
+      StructField(Flags, IntegerType)))
 
   private def buffers(functions: Seq[(AggregateExpression, String)]): Seq[StructField] = {
     val names = functions.flatMap { case (f, column) =>

@@ -1,0 +1,77 @@
+"""Whether rows still carry, to a window, what their source gave them: event time and position."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import LongType, StructField, StructType, TimestampType
+
+from headgate import kernel
+from headgate.connectors.base import Source
+from headgate.errors import GraphError, user_location
+from headgate.plan import EVENT_TIME, POSITION, Node, Plan, SourceOp, StatelessOp, UnionOp, WindowOp
+
+_WHAT = {EVENT_TIME: "event time", POSITION: "place in a topic"}
+_TYPES = {EVENT_TIME: TimestampType(), POSITION: LongType()}
+
+
+def check_carried(plan: Plan, node: Node, output: str, step: str, name: str) -> None:
+    """Refuse a stream whose rows have lost what they carry, or never had it."""
+    operation = node.operation
+    if isinstance(operation, SourceOp):
+        _check_source(operation, node.step.id, output, step, name)
+    elif isinstance(operation, WindowOp):
+        _check_window(node.step.id, output, step, name)
+        if POSITION in operation.needs:  # its rows have the time of the last that it counted
+            (edge,) = node.step.inputs
+            check_carried(plan, _node(plan, edge.step), edge.output, step, name)
+    else:
+        # a lookup's first input is its stream
+        edges = node.step.inputs if isinstance(operation, UnionOp) else node.step.inputs[:1]
+        for edge in edges:
+            check_carried(plan, _node(plan, edge.step), edge.output, step, name)
+    if isinstance(operation, StatelessOp):
+        (edge,) = node.step.inputs
+        schema = _node(plan, edge.step).schemas[edge.output]
+        rows = plan.prototype(StructType([*schema.fields, StructField(name, _TYPES[name])]))
+        if kernel.carry(rows, operation.apply(rows.drop(name)), name) is None:
+            raise GraphError(
+                f"the rows of '{node.step.id}' are made anew, so they have no {_WHAT[name]}",
+                step=step,
+                remedy="use expressions in it instead of functions over whole batches",
+                location=user_location(),
+            )
+
+
+def _check_source(operation: SourceOp, source: str, output: str, step: str, name: str) -> None:
+    there = operation.watermark is not None
+    remedy = 'give the source one: event_time=hg.event_time("column")'
+    if name != EVENT_TIME:
+        there = isinstance(operation.source, Source)
+        remedy = "read a topic: rows are counted in its order"
+    if not there or output != "out":
+        raise GraphError(
+            f"the rows of source '{source}' have no {_WHAT[name]}",
+            step=step,
+            remedy=remedy,
+            location=user_location(),
+        )
+
+
+def _check_window(window: str, output: str, step: str, name: str) -> None:
+    if name != EVENT_TIME:
+        raise GraphError(
+            f"the rows of the window '{window}' have no order in which they could be counted",
+            step=step,
+            remedy="use a window of time",
+            location=user_location(),
+        )
+    if output != "out":
+        raise GraphError(
+            f"the late rows of '{window}' are behind the watermark already",
+            step=step,
+            remedy="use a longer allowed_lateness there",
+            location=user_location(),
+        )
+
+
+def _node(plan: Plan, id: str) -> Node:
+    return next(n for n in plan.nodes if n.step.id == id)
