@@ -90,8 +90,7 @@ class Told:
             self.truth.batch([], ended=drain and number == ran - 1)
         assert told(self.driver.rows("out")) == self.truth.out
         assert Counter(r["id"] for r in self.driver.rows("late")) == self.truth.late
-        self.truth.out.clear()
-        self.truth.late.clear()
+        self.truth.told()
 
 
 def test_a_window_gives_one_row_when_the_watermark_passes_its_end(job_driver: Make) -> None:

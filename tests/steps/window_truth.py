@@ -48,6 +48,7 @@ class Truth:
     before: float = NEVER
     out: Counter[tuple[Any, ...]] = field(default_factory=Counter)
     late: Counter[int] = field(default_factory=Counter)
+    late_before: int = 0
 
     def ends(self, time: int) -> list[int]:
         slide = self.slide or self.size
@@ -76,6 +77,17 @@ class Truth:
                 self._fire(key, end, "on_time")
         self.windows = {w: o for w, o in self.windows.items() if w[1] + self.lateness > now}
         self.before = now
+
+    @property
+    def lost(self) -> int:
+        """How many events were too late, in all batches."""
+        return self.late_before + self.late.total()
+
+    def told(self) -> None:
+        """Forget the rows that were compared."""
+        self.late_before = self.lost
+        self.out.clear()
+        self.late.clear()
 
     def _fixed(self, events: Sequence[Event]) -> set[tuple[str, int]]:
         """Put events into their windows; the windows that got some."""

@@ -32,6 +32,9 @@ def window_frame(built: BuiltJob, node: Node, inputs: Sequence[DataFrame]) -> Da
             time=EVENT_TIME,
             aggregates=operation.aggregates,
         )
+    if operation.spec["slide"] != operation.spec["size"]:
+        # the kernel gets such a row once for each window
+        stream = kernel.count(stream, node.step.id, "records_in")
     wanted = bool(built.graph.consumers(node.step.id, "late"))
     return kernel.window(
         stream,

@@ -81,7 +81,7 @@ final class SessionTask(plan: WindowPlan, opened: OpenStores, input: Iterator[In
   }
 
   private def added(sessions: List[Session], group: InternalRow): List[Session] = {
-    counters.in.add(rows.count(group))
+    came(rows.count(group))
     val end = rows.end(group)
     val (together, apart) = sessions.partition(_.touches(end - spec.size, end))
     val fresh = together.map(_.fresh).filter(_ != null).foldLeft(rows.value(group).copy()) { (sum, other) =>

@@ -31,7 +31,7 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
   private val keySchema = plan.stores.head.keySchema
   private val ended = now == Long.MaxValue
   private val removeTo = if (ended || now == Long.MinValue) now else now - spec.lateness
-  private val passed = spec.every > 0 && now != Long.MinValue &&
+  private val passed = ended && spec.notes || spec.every > 0 && now != Long.MinValue &&
     (before == Long.MinValue || Math.floorDiv(now, spec.every) > Math.floorDiv(before, spec.every)) ||
     spec.clock > 0 && plan.clock.before.exists(_ / clockMs < plan.clock.now / clockMs)
   private def clockMs: Long = math.max(1L, spec.clock / 1000L)
@@ -55,6 +55,9 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
     store.rangeScan(if (after == Long.MinValue) None else at(after + 1),
       if (by == Long.MaxValue) None else at(by + 1))
   }
+
+  /** Counts rows that came; a row of overlapping windows is in several groups, and counted before. */
+  protected def came(count: Long): Unit = if (spec.slide == spec.size) counters.in.add(count)
 
   /** Whether there is input that was not merged, or rows that it gave. */
   protected def inputLeft: Boolean
@@ -179,7 +182,7 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
   /** Lets equal rows that no window takes leave by the side. */
   protected def sendLate(group: InternalRow): Unit = {
     val count = rows.count(group)
-    counters.in.add(count); counters.late.add(count)
+    came(count); counters.late.add(count)
     if (plan.lateRow.isDefined) { rows.lateRow(group); lateLeft = count; rowsOut += count }
   }
 
@@ -208,7 +211,7 @@ final class FixedWindowTask(plan: WindowPlan, opened: OpenStores, input: Iterato
     val group = input.next()
     if (rows.isLate(group)) { sendLate(group); null }
     else {
-      counters.in.add(rows.count(group))
+      came(rows.count(group))
       val key = rows.key(group)
       val old = store.get(key)
       val noted = old != null && buffers.since(old) > 0L
