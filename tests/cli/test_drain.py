@@ -1,0 +1,76 @@
+"""`headgate run --bounded --drain`: what is there is read, and every window is closed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headgate.cli.main import invoke
+from headgate.connectors.log_files import Record, TopicFiles
+from headgate.errors import ExitCode
+
+APP = """
+import headgate as hg
+from pyspark.sql import functions as F
+
+@hg.job("visits")
+def visits(job: hg.Job) -> None:
+    visits = job.source("visits", hg.topic("log:visits", schema="page STRING, at TIMESTAMP"),
+                        event_time=hg.event_time("at", out_of_orderness="5 minutes"))
+    counts = visits.key_by("page").window(
+        "visits_15m", hg.tumbling("15 minutes"), F.count("*").alias("visits"))
+    counts.sink("counts", hg.topic("log:counts"))
+    counts.late.sink("too_late", hg.topic("log:too_late"))
+"""
+
+
+def counts(folder: Path) -> list[tuple[str, str, int]]:
+    rows = [json.loads(r.value or "") for r in TopicFiles(folder / "counts").read(None)]
+    return sorted((r["page"], r["window_start"][11:16], r["visits"]) for r in rows)
+
+
+def test_a_drained_run_closes_all_windows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("app.py").write_text(APP)
+    topic = TopicFiles(tmp_path / "visits")
+    topic.create(1)
+    topic.append(
+        [
+            Record(json.dumps({"page": page, "at": f"2026-01-01T10:{minute:02}:00Z"}))
+            for page, minute in [("a", 1), ("b", 2), ("a", 14), ("a", 16), ("b", 40)]
+        ]
+    )
+    assert invoke(["run", "app.py", "--drain"]) == ExitCode.USAGE
+    assert invoke(["run", "app.py", "--bounded"]) == ExitCode.DONE
+    assert counts(tmp_path) == [("a", "10:00", 2), ("a", "10:15", 1), ("b", "10:00", 1)]
+    assert invoke(["run", "app.py", "--bounded", "--drain"]) == ExitCode.DONE
+    assert counts(tmp_path)[-1] == ("b", "10:30", 1) and len(counts(tmp_path)) == 4
+    topic.append([Record(json.dumps({"page": "b", "at": "2026-01-01T10:50:00Z"}))])
+    assert invoke(["run", "app.py", "--bounded", "--drain"]) == ExitCode.DONE
+    assert len(counts(tmp_path)) == 4
+    assert len(list(TopicFiles(tmp_path / "too_late").read(None))) == 1
+
+
+def test_the_state_of_windows_can_be_looked_at(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("app.py").write_text(APP)
+    topic = TopicFiles(tmp_path / "visits")
+    topic.create(1)
+    topic.append(
+        [Record(json.dumps({"page": p, "at": "2026-01-01T10:01:00Z"})) for p in ("a", "a", "b")]
+    )
+    assert invoke(["run", "app.py", "--bounded", "--quiet"]) == ExitCode.DONE
+    capsys.readouterr()
+    assert invoke(["state", "get", "visits", "visits_15m", "--key", "page=a", "--json"]) == 0
+    shown = capsys.readouterr().out
+    assert '"visits.count": 2' in shown and "window_end" in shown
