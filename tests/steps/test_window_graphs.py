@@ -112,6 +112,30 @@ def test_state_survives_a_restore_with_another_parallelism_and_one_more_aggregat
     assert rows == {"a": (2, 4, 3, 1, ["v1", "v3"]), "b": (1, 2, None, 0, ["v2"])}
 
 
+def test_a_shorter_lateness_lets_go_of_the_windows_that_were_kept(job_driver: Make) -> None:
+    t = job_driver(counting(hg.tumbling("5 minutes"), allowed_lateness="1 day"))
+    t.send("visits", record((1, "a", 10, 1)), record((2, "b", 20, 2)), record((3, "a", 400, 1)))
+    t.run()
+    assert len(t.rows("out")) == 2 and len(t.state("counts").all()) == 3
+    t.restore(t.checkpoint(), job=counting(hg.tumbling("5 minutes"))).run()
+    assert [r["key"]["page"] for r in t.state("counts").all()] == ["a"]
+
+
+def test_what_depends_on_the_order_of_rows_is_refused_where_a_batch_may_be_replayed(
+    spark: object,
+) -> None:
+    @hg.job("ordered")
+    def define(job: hg.Job) -> None:
+        topic = hg.topic("log:visits", schema=VISIT)
+        visits = job.source("visits", topic, event_time=hg.event_time("at"))
+        visits.key_by("page").window("w", hg.tumbling("1 h"), F.first("value").alias("value")).sink(
+            "out", hg.topic("log:out")
+        )
+
+    with pytest.raises(GraphError, match="another value when a batch is replayed"):
+        define.describe()
+
+
 def count() -> Column:
     """An aggregate; a Column needs a session to be made."""
     return F.count("*").alias("n")

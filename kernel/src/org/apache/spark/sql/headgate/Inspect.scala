@@ -1,7 +1,7 @@
 package org.apache.spark.sql.headgate
 
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression}
-import org.apache.spark.sql.catalyst.expressions.aggregate.CollectSet
+import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateFunction, CollectSet}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.{DataFrame, Dataset, SparkSession}
 import org.apache.spark.sql.types.{DataType, StructType}
@@ -43,11 +43,19 @@ object Inspect {
   def nondeterministic(df: DataFrame): String = {
     var found: Expression = null
     df.queryExecution.analyzed.foreach(_.expressions.foreach(_.foreach { e =>
-      // windows sort sets, and nothing else of ours may have an aggregate
-      if (found == null && !e.deterministic && e.children.forall(_.deterministic) &&
-        !e.isInstanceOf[CollectSet]) found = e
+      if (found == null && changes(e)) found = e
     }))
     if (found == null) null else found.sql
+  }
+
+  /** Functions whose value depends on the order in which a shuffle delivers rows. */
+  private val Ordered = Set("first", "first_value", "last", "last_value", "any_value", "collect_list",
+    "array_agg", "listagg", "string_agg")
+
+  private def changes(e: Expression): Boolean = e match {
+    case _: CollectSet => false // windows sort it
+    case f: AggregateFunction if Ordered(f.prettyName) => true
+    case _ => !e.deterministic && e.children.forall(_.deterministic)
   }
 
   private val SourceAlias = "__hg_source:"

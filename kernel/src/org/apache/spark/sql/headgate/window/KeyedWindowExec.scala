@@ -68,7 +68,8 @@ case class KeyedWindowExec(child: SparkPlan, spec: Windowing, keys: Seq[Attribut
     val hadoop = SerializableConfiguration.broadcast(sparkContext, session.sessionState.newHadoopConf())
     def counter(output: String) = Counters.register(session, step, output)
     val plan = WindowPlan(spec, keys, end, lateBytes, child.output, functions, count, results,
-      conditions, lateRow, output, stores, before, now, due, clock, batch.fold(0L)(_.id),
+      conditions, lateRow, output, stores, before, now, due, clock,
+      batch.exists(_.execution.isFirstBatch), batch.fold(0L)(_.id),
       WindowCounters(counter("records_in"), counter("records_out"), counter("records_out_late"),
         counter("state_inserted"), counter("state_removed")), TaskFailures.every(session))
     val specs = stores

@@ -8,12 +8,16 @@ import org.apache.spark.sql.types._
 case class WindowCounters(in: StepCounter, out: StepCounter, late: StepCounter,
     inserted: StepCounter, removed: StepCounter)
 
-/** All that a task of a window step needs from the driver; event times are in microseconds. */
+/**
+ * All that a task of a window step needs from the driver; event times are in microseconds.
+ *
+ * @param first whether the query was started with this batch: its lateness may have been another
+ */
 case class WindowPlan(spec: Windowing, keys: Seq[Attribute], end: Attribute, lateBytes: Attribute,
     input: Seq[Attribute], functions: Seq[AggregateExpression], count: Int,
     results: Seq[NamedExpression], conditions: Seq[Expression], lateRow: Option[StructType],
     output: Seq[Attribute], stores: Seq[StoreSpec], before: Long, now: Long, due: LeastDeadline,
-    clock: BatchClock, batchId: Long, counters: WindowCounters, failEvery: Int)
+    clock: BatchClock, first: Boolean, batchId: Long, counters: WindowCounters, failEvery: Int)
 
 /**
  * Processing time in milliseconds: of the batch before, if there was one, and of this one.

@@ -30,7 +30,7 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
   protected val keys: Int = plan.keys.length
   private val keySchema = plan.stores.head.keySchema
   private val ended = now == Long.MaxValue
-  private val removeTo = if (ended || now == Long.MinValue) now else now - spec.lateness
+  private val removeTo = lessLateness(now)
   private val passed = ended && spec.notes || spec.every > 0 && now != Long.MinValue &&
     (before == Long.MinValue || Math.floorDiv(now, spec.every) > Math.floorDiv(before, spec.every)) ||
     spec.clock > 0 && plan.clock.before.exists(_ / clockMs < plan.clock.now / clockMs)
@@ -137,16 +137,21 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
     counters.removed.inc()
   }
 
+  /** What was closed in batches before is gone, and its traces in the store are not walked over. */
   private def removeClosed(): Unit =
-    if (spec.lateness > 0 && now > before && removeTo != Long.MinValue)
-      closing(between(Long.MinValue, removeTo)).foreach(pair => remove(pair.key))
+    if (now != Long.MinValue && (plan.first || (spec.lateness > 0 && now > before)))
+      closing(between(if (plan.first) Long.MinValue else lessLateness(before), removeTo))
+        .foreach(pair => remove(pair.key))
+
+  private def lessLateness(time: Long): Long =
+    if (time == Long.MinValue || time == Long.MaxValue) time else time - spec.lateness
 
   /** Tells the driver when there is something to do next. */
   private def tellNext(): Unit = if (!ended) {
     def first(it: StateStoreIterator[UnsafeRowPair]): Option[Long] =
       try if (it.hasNext) Some(timeOf(it.next().key)) else None finally it.close()
     first(between(now, Long.MaxValue)).foreach(plan.due.add(_))
-    if (spec.lateness > 0) first(between(Long.MinValue, now)).foreach(end => plan.due.add(end + spec.lateness))
+    if (spec.lateness > 0) first(between(removeTo, now)).foreach(end => plan.due.add(end + spec.lateness))
     if (changed != null && first(changed.iterator()).isDefined) {
       if (spec.every > 0)
         plan.due.add(if (now == Long.MinValue) 0L else (Math.floorDiv(now, spec.every) + 1) * spec.every)
