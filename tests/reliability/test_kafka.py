@@ -66,7 +66,7 @@ def test_rows_and_state_are_exact_when_driver_and_broker_are_killed(
     store, home = KafkaTopics(broker.servers, ""), tmp_path / "home"
     seed = random.SystemRandom().randrange(1 << 30)
     moments = random.Random(seed)
-    producer = Producer(store, orders=60_000, chunks=12, seed=7, taken=lambda: checkpoints(home))
+    producer = Producer(store, orders=60_000, chunks=40, seed=7, taken=lambda: checkpoints(home))
     producer.start()
     for point in (None, "after_sink", "in_transaction"):
         before = checkpoints(home)

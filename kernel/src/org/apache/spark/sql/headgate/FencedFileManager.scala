@@ -54,7 +54,9 @@ private final class FencedStream(stream: CancellableFSDataOutputStream, file: Pa
     }
 
   private def reach(point: String): Unit =
-    if (file.getParent.getName == "commits") Failpoints.haltAt(point, file.getName)
+    if (file.getParent.getName == "commits") {
+      file.getName.toLongOption.foreach(Failpoints.haltAt(point, _))
+    }
 
   override def cancel(): Unit = stream.cancel()
 }

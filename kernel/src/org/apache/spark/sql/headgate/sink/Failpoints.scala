@@ -16,7 +16,8 @@ class HeadgateCrash(message: String) extends RuntimeException(message)
   *    first row, before the last rows are sent, and when all are acknowledged
   *  - `before_commit`, `after_commit`: around Spark's own commit; only by HEADGATE_HALT
   *
-  * With the environment variable `HEADGATE_HALT=<point>:<batch>` the whole process dies there.
+  * With the environment variable `HEADGATE_HALT=<point>:<batch>` the whole process dies there, in
+  * that batch or, if it does not get there in it, in a later one.
   */
 object Failpoints {
   val BeforeSink = "before_sink"
@@ -32,7 +33,9 @@ object Failpoints {
     BeforeSink, MidSink, AfterSink, BeforeTransaction, InTransaction, AfterTransaction)
 
   private val armed = ConcurrentHashMap.newKeySet[(String, String)]()
-  private val halt = Option(System.getenv("HEADGATE_HALT")).getOrElse("")
+  private val halt = Option(System.getenv("HEADGATE_HALT")).map(_.split(':')).collect {
+    case Array(point, batch) => (point, batch.toLong)
+  }
 
   def arm(run: String, point: String): Unit = {
     require(Armable.contains(point), s"no failpoint '$point'")
@@ -41,18 +44,21 @@ object Failpoints {
 
   def disarm(run: String): Unit = armed.removeIf(_._1 == run)
 
-  private[headgate] def haltAt(point: String, batch: String): Unit =
-    if (halt == s"$point:$batch") Runtime.getRuntime.halt(137)
+  private[headgate] def haltAt(point: String, batch: Long): Unit =
+    // a batch that was committed meanwhile will not come again: a test would wait for it for ever
+    if (halt.exists { case (where, first) => where == point && batch >= first }) {
+      Runtime.getRuntime.halt(137)
+    }
 
   private[sink] def reach(run: String, point: String, batch: Long): Unit = {
-    haltAt(point, batch.toString)
+    haltAt(point, batch)
     throwIfArmed(run, point, batch)
   }
 
   /** In a task. A retry does not halt: else no attempt on any executor would ever get further. */
   private[headgate] def reachInTask(
       run: String, point: String, batch: Long, retry: Boolean): Unit = {
-    if (!retry) haltAt(point, batch.toString)
+    if (!retry) haltAt(point, batch)
     throwIfArmed(run, point, batch)
   }
 
