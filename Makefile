@@ -99,7 +99,7 @@ soak: setup ## the store job killed with -9 fifty times, then compared with a tr
 soak-kafka: setup ## the store job Kafka to Kafka: driver, executors and broker killed (about 25 minutes)
 	@$(BIN)/python -m tests.reliability.soak_kafka
 
-soak-pulsar: setup ## the store job Pulsar to Pulsar: driver and broker killed (about 15 minutes)
+soak-pulsar: setup ## the store job Pulsar to Pulsar: driver and broker killed (about 20 minutes)
 	@$(BIN)/python -m tests.reliability.soak_pulsar
 
 bench: bench-lookup bench-savepoint bench-kafka bench-pulsar ## all benchmarks

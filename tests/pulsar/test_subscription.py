@@ -10,9 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import headgate as hg
-from headgate.errors import JobFailedError, RefusedError
+from headgate.connectors.pulsar_client import PulsarAccess
+from headgate.connectors.pulsar_partition import first_places
+from headgate.connectors.pulsar_stream import PulsarStreamReader, Told
+from headgate.errors import HeadgateError, JobFailedError, RefusedError
 from headgate.snapshots.home import Home
 from headgate.snapshots.spark_log import latest_committed, pending_batch, read_entry
 from tests.pulsar.client import Pulsar, Send, until
@@ -143,3 +147,30 @@ def test_should_stop_when_nobody_kept_what_was_not_read(
     pulsar.send(topic.name, numbered(more))
     with pytest.raises(JobFailedError, match="gone from the topic"):
         reading.go(source)
+
+
+def test_should_keep_all_of_a_partition_that_came_later(pulsar: Pulsar) -> None:
+    topic = pulsar.topic(1)
+    pulsar.send(topic, numbered(range(5)))
+    told = {"url": pulsar.url, "topic": f"persistent://public/default/{topic}", "columns": "value",
+            "start": json.dumps("latest"), "subscription": "shop"}  # fmt: skip
+    reader = PulsarStreamReader(Told.of(told))
+    try:
+        began = reader.latestOffset({}, ReadAllAvailable())
+        assert pulsar.backlog(topic, "shop") == 0, "a run that begins at the end wants what comes"
+        pulsar.grow(topic, 3)
+        pulsar.send(topic, numbered(range(10, 40)))
+        reader.latestOffset(began, ReadAllAvailable())
+        assert pulsar.backlog(topic, "shop") == 30
+    finally:
+        reader.stop()
+
+
+def test_should_say_that_no_broker_tells_where_a_topic_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    patiently = PulsarAccess.connect
+    monkeypatch.setattr(PulsarAccess, "connect", lambda self: patiently(self, answer_seconds=1))
+    with pytest.raises(HeadgateError, match="broker does not answer") as silent:
+        first_places(PulsarAccess("pulsar://127.0.0.1:9"), "persistent://public/default/orders")
+    assert silent.value.remedy

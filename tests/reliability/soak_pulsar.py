@@ -135,8 +135,8 @@ class Soak:
                 assert pulsar.backlog("orders", SUBSCRIPTION) == 0
             batches = expected(self.home, store).batches
         return (
-            f"{self.done['driver']} kills of the driver, {self.done['halt']} halts between sink "
-            f"and commit, {self.done['broker']} kill of the broker, {batches} batches, "
+            f"{self.done['driver']} kills of the driver, {self.done['halt']} halts in or behind "
+            f"the sinks, {self.done['broker']} kill of the broker, {batches} batches, "
             f"{self.orders:,} orders, seed {self.seed}: rows, message ids, state and counters are "
             "exact, the backlog is 0"
         )

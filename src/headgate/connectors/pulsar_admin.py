@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote, urljoin
 
 from headgate.connectors.pulsar_client import PulsarAccess
-from headgate.connectors.pulsar_names import PulsarTopicName
+from headgate.connectors.pulsar_names import PulsarTopicName, address_of
 from headgate.connectors.topic_client import Retention
 from headgate.errors import HeadgateError, NotFoundError
 from headgate.failures import Reason
@@ -215,7 +215,7 @@ class PulsarAdmin:
                 f"{self._access.admin_url} does not know {topic}",
                 remedy="check the option admin_url",
             )
-        address = f"{self._access.url}/{topic.short}"
+        address = address_of(self._access.url, topic)
         return NotFoundError(
             f"there is no topic at {address}",
             remedy=f"make it with headgate topic create {address}",
@@ -281,7 +281,7 @@ class PulsarAdmin:
             said = f"HTTP {error.code} {error.reason}"
         if error.code == 404:
             return self._missing(what)
-        about = what if isinstance(what, str) else f"{self._access.url}/{what.short}"
+        about = what if isinstance(what, str) else address_of(self._access.url, what)
         if error.code in (401, 403):
             # A token that is wrong gets no reason; one of somebody without the right does.
             known = not said.startswith("HTTP")

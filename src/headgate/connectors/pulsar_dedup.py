@@ -6,7 +6,7 @@ import time
 
 from headgate.connectors.pulsar_admin import PulsarAdmin
 from headgate.connectors.pulsar_client import PulsarAccess
-from headgate.connectors.pulsar_names import PulsarTopicName
+from headgate.connectors.pulsar_names import PulsarTopicName, address_of
 from headgate.errors import HeadgateError, NotFoundError
 from headgate.failures import Reason
 
@@ -21,7 +21,7 @@ def ensure_deduplication(access: PulsarAccess, topic: PulsarTopicName) -> list[s
     Raises if it is off and cannot be switched on, or if that cannot be found out.
     """
     admin = PulsarAdmin(access)
-    address = f"{access.url}/{topic.short}"
+    address = address_of(access.url, topic)
     try:
         if admin.deduplication(topic):
             return []

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from headgate import kernel
 from headgate.connectors.base import Finding
 from headgate.connectors.pulsar_client import PulsarAccess
-from headgate.connectors.pulsar_names import PulsarTopicName
+from headgate.connectors.pulsar_names import PulsarTopicName, address_of
 from headgate.failures import Reason, broker_reason
 
 
@@ -20,7 +20,7 @@ def java_access(access: PulsarAccess) -> dict[str, str]:
 def find_pulsar_topics(spark: SparkSession, access: PulsarAccess, topic: str) -> list[Finding]:
     """Ask the service whether the topic is there; a topic that is missing is not created."""
     name = PulsarTopicName.parse(topic)
-    about = f"{access.url}/{name.short}"
+    about = address_of(access.url, name)
     told = kernel.pulsar_topics(spark, java_access(access), [str(name)])[str(name)]
     if "error" not in told:
         count = int(told["partitions"])

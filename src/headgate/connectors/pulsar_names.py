@@ -103,13 +103,14 @@ def web_address(url: str) -> str:
     return f"{'https' if tls else 'http'}://{host}:{int(port) + _WEB_IS_AFTER[tls]}"
 
 
-def address_of(url: str, topic: str) -> str:
+def address_of(url: str, topic: str | PulsarTopicName) -> str:
     """A topic, or a partition of one, as people recognise it.
 
     >>> address_of("pulsar://localhost:6650", "persistent://public/default/orders-partition-0")
     'pulsar://localhost:6650/orders-partition-0'
     """
-    return f"{url}/{PulsarTopicName.parse(topic).short}"
+    name = PulsarTopicName.parse(topic) if isinstance(topic, str) else topic
+    return f"{url}/{name.short}"
 
 
 def split_pulsar_address(address: str) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from headgate.connectors.pulsar_ids import START, Place
 from headgate.connectors.pulsar_names import PulsarTopicName, address_of
 from headgate.connectors.pulsar_range import PulsarFailure, failure
 from headgate.errors import HeadgateError
+from headgate.failures import explain
 
 _ANSWER_MS = 20_000
 _SAMPLES = 16
@@ -40,7 +41,8 @@ def first_places(access: PulsarAccess, topic: str) -> dict[str, str]:
             if first is not None:
                 found[str(number)] = str(first)
     except pulsar.PulsarException as error:
-        raise failure(error, address_of(access.url, topic)) from error
+        told = explain(str(failure(error, address_of(access.url, topic))))
+        raise HeadgateError(told.sentence, remedy=told.remedy) from error
     finally:
         client.shutdown()
     return found
@@ -68,14 +70,12 @@ class PulsarPartition:
         topic: str,
         number: int,
         subscription: str | None,
-        from_the_end: bool,
     ) -> None:
         self.topic = topic
         self.number = number
         self._client = client
         self._access = access
         self._subscription = subscription
-        self._from_the_end = from_the_end
         self._consumer: pulsar.Consumer | None = None
         self._acknowledged = START
         self._tail: pulsar.Reader | None = None
@@ -83,15 +83,16 @@ class PulsarPartition:
         self._sizes: deque[int] = deque(maxlen=_SAMPLES)
         self._lengths: deque[int] = deque(maxlen=_SAMPLES)
 
-    def keep(self, after: Place | None) -> None:
+    def keep(self, after: Place | None, *, from_the_end: bool = False) -> None:
         """Let the broker keep what is not read from now on; `after` is where a run goes on.
 
+        A run that begins at the end wants only what comes.
         Raises if messages behind that place may be gone: nobody kept them.
         """
         if after is not None and after != START and not self._was_kept():
             self._check_is_there(after)
         if self._subscription is not None and self._consumer is None:
-            self._subscribe()
+            self._subscribe(from_the_end=from_the_end)
 
     def _was_kept(self) -> bool:
         """Whether the subscription is there already; if the REST interface is silent, we trust."""
@@ -208,14 +209,14 @@ class PulsarPartition:
     def _where(self) -> str:
         return address_of(self._access.url, self.topic)
 
-    def _subscribe(self) -> bool:
+    def _subscribe(self, *, from_the_end: bool = False) -> bool:
         position = pulsar.InitialPosition
         try:
             self._consumer = self._client.subscribe(
                 self.topic,
                 self._subscription,
                 receiver_queue_size=1,
-                initial_position=position.Latest if self._from_the_end else position.Earliest,
+                initial_position=position.Latest if from_the_end else position.Earliest,
             )
         except pulsar.ConsumerBusy:
             # the driver before us may not be gone yet; nothing is lost by acknowledging later

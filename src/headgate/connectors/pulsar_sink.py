@@ -24,7 +24,7 @@ from headgate.connectors.parts import TIME, VALUE, Fit, is_text_map, written_typ
 from headgate.connectors.pulsar_client import PulsarAccess
 from headgate.connectors.pulsar_dedup import ensure_deduplication
 from headgate.connectors.pulsar_live import find_pulsar_topics, java_access
-from headgate.connectors.pulsar_names import PulsarTopicName
+from headgate.connectors.pulsar_names import PulsarTopicName, address_of
 from headgate.errors import GraphError
 
 _PROPERTIES = ArrayType(StructType().add("key", StringType()).add("value", StringType()))
@@ -61,7 +61,7 @@ class PulsarSink(Sink):
         return self.delivery == "exactly_once"
 
     def describe(self) -> str:
-        return f"{self.url}/{PulsarTopicName.parse(self.topic).short}"
+        return address_of(self.url, self.topic)
 
     def lead(self) -> Mapping[str, Expr]:
         parts = {

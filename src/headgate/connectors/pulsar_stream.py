@@ -117,7 +117,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         with self._asking():
             partitions = self._find_partitions()
-            self._keep(partitions, start)
+            self._keep(partitions, start, begins=not start)
             places = self._begin(partitions) if not start else _places(start)
             if start:
                 # Spark asks for a next batch when it has committed the one that ended here
@@ -179,12 +179,16 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """For executors, which only read."""
         return {**self.__dict__, "_client": None, "_partitions": {}}
 
-    def _keep(self, partitions: Mapping[int, PulsarPartition], start: Offset) -> None:
+    def _keep(
+        self, partitions: Mapping[int, PulsarPartition], start: Offset, *, begins: bool = False
+    ) -> None:
         """See, once, that nothing is gone that a run still wants to read, and keep it so."""
         places = {} if self._told.compacted or self._told.lossy else _places(start)
+        # a run that goes on wants what came meanwhile, also from partitions that are new to it
+        from_the_end = begins and self._told.start == "latest"
         for number, partition in partitions.items():
             if number not in self._kept:
-                partition.keep(places.get(number))
+                partition.keep(places.get(number), from_the_end=from_the_end)
                 self._kept.add(number)
 
     def _find_partitions(self) -> dict[int, PulsarPartition]:
@@ -199,7 +203,6 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     name,
                     number,
                     self._told.subscription,
-                    self._from_the_end,
                 )
         return dict(self._partitions)
 
@@ -211,10 +214,6 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "OFFSET_GONE", self._where, f"partition {number} was read, but is not there"
             )
         return self._partitions[number]
-
-    @property
-    def _from_the_end(self) -> bool:
-        return self._told.start == "latest"
 
     def _begin(self, partitions: Mapping[int, PulsarPartition]) -> dict[int, Place]:
         """Where a new run begins: behind these places."""

@@ -18,7 +18,7 @@ import pulsar
 from headgate.connectors.log_format import Record
 from headgate.connectors.pulsar_admin import PulsarAdmin, PulsarAdminError
 from headgate.connectors.pulsar_client import PulsarAccess
-from headgate.connectors.pulsar_names import PulsarTopicName, split_pulsar_address
+from headgate.connectors.pulsar_names import PulsarTopicName, address_of, split_pulsar_address
 from headgate.connectors.topic_client import (
     EntryFacts,
     NewTopic,
@@ -64,7 +64,7 @@ class PulsarTopic(TopicClient):
             raise UsageError(
                 error.message, expected=error.expected, got=error.got, remedy=error.remedy
             ) from None
-        self._address = f"{url}/{self._topic.short}"
+        self._address = address_of(url, self._topic)
         self._admin = PulsarAdmin(self._access, timeout=_ANSWER_SECONDS)
         self._producers: dict[PulsarTopicName, pulsar.Producer] = {}
         self._turn = itertools.count()
