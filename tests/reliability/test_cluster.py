@@ -15,6 +15,8 @@ from tests.reliability.processes import Cluster, Driver
 from tests.reliability.store_data import Producer
 from tests.reliability.test_driver_kills import ORDERS, STORE, assert_truth, checkpoints, finish
 
+KILLS = 3
+
 
 @pytest.mark.slow
 def test_rows_and_counts_are_exact_when_executors_die(spark: SparkSession, tmp_path: Path) -> None:
@@ -32,14 +34,14 @@ def test_rows_and_counts_are_exact_when_executors_die(spark: SparkSession, tmp_p
         driver = Driver(STORE, data, home, "--parallelism", "4", spark=flags)
         pick = random.Random(6)
         until = time.monotonic() + 240
-        while kills < 5 and time.monotonic() < until:
+        while kills < KILLS and time.monotonic() < until:
             time.sleep(pick.uniform(5, 9))
             assert driver.process.poll() is None, driver.text()[-3000:]
             executors = cluster.executors()
             if executors and checkpoints(home) > 0:
                 os.kill(pick.choice(executors), signal.SIGKILL)
                 kills += 1
-        assert kills == 5
+        assert kills == KILLS
         producer.finish()
         driver.process.send_signal(signal.SIGTERM)
         assert driver.wait(240) == 0, driver.text()[-3000:]

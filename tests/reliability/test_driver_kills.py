@@ -20,7 +20,7 @@ from tests.reliability.topics import Topics
 
 STORE = Path(__file__).parents[2] / "examples" / "store" / "store.py"
 ORDERS = 200_000
-KILLS = 5
+KILLS = 3
 POINTS = ["before_sink", "mid_sink", "after_sink", "before_commit", "after_commit"]
 
 
