@@ -62,15 +62,15 @@ class Truth:
         touched = (self._sessions if self.session else self._fixed)(events)
         times = [event[2] for event in events if event[2] is not None]
         self.newest = max([self.newest, *times])
-        passed = self._passed(now)
+        reached = self._reached(now)
         for key, end in touched:
             window = self.windows[key, end]
             if end <= self.before:
                 self._fire(key, end, "late" if window.on_time else "on_time")
             elif end > now:
-                self._early(key, end, passed)
+                self._early(key, end, reached)
         for (key, end), window in self.windows.items():
-            if end > now and passed and window.since:
+            if end > now and window.start < reached and window.since:
                 self._fire(key, end, "early")
         for (key, end), window in self.windows.items():
             if end <= now and not window.on_time:
@@ -141,14 +141,14 @@ class Truth:
         assert event[2] is not None
         return event[2] + self.size
 
-    def _passed(self, now: float) -> bool:
-        if not self.every or now == NEVER:
-            return False
-        if now == ENDED or self.before == NEVER:
-            return True
-        return (now + START) // self.every > (self.before + START) // self.every
+    def _reached(self, now: float) -> float:
+        """The last multiple of `every` that the watermark came to in this batch."""
+        if not self.every or now in (NEVER, ENDED):
+            return NEVER
+        last = (now + START) // self.every * self.every - START
+        return last if last > self.before else NEVER
 
-    def _early(self, key: str, end: int, passed: bool) -> None:
+    def _early(self, key: str, end: int, reached: float) -> None:
         window = self.windows[key, end]
         n, total = len(window.rows), sum(row[3] for row in window.rows)
         new, again = set(), False
@@ -156,7 +156,7 @@ class Truth:
             if condition(n, total) and not (once and number in window.met):
                 new |= {number} if once else set()
                 again |= not once
-        if passed or new or again or (self.after and window.since >= self.after):
+        if window.start < reached or new or again or (self.after and window.since >= self.after):
             self._fire(key, end, "early")
             window.met |= new
 

@@ -31,9 +31,11 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
   private val keySchema = plan.stores.head.keySchema
   private val ended = now == Long.MaxValue
   private val removeTo = lessLateness(now)
-  private val passed = ended && spec.notes || spec.every > 0 && now != Long.MinValue &&
-    (before == Long.MinValue || Math.floorDiv(now, spec.every) > Math.floorDiv(before, spec.every)) ||
-    spec.clock > 0 && plan.clock.before.exists(_ / clockMs < plan.clock.now / clockMs)
+  /** The last multiple of `every` that the watermark came to in this batch; the least time if none. */
+  private val reached: Long =
+    if (spec.every == 0 || ended || now == Long.MinValue) Long.MinValue
+    else Some(Math.floorDiv(now, spec.every) * spec.every).filter(_ > before).getOrElse(Long.MinValue)
+  private val ticked = spec.clock > 0 && plan.clock.before.exists(_ / clockMs < plan.clock.now / clockMs)
   private def clockMs: Long = math.max(1L, spec.clock / 1000L)
   private val nothing = UnsafeProjection.create(StructType(StructField("none", BooleanType) :: Nil))
     .apply(InternalRow(null)).copy()
@@ -44,15 +46,20 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
 
   protected def timeOf(key: UnsafeRow): Long = key.getLong(keys)
 
+  /** Whether time has passed for an early row: a multiple before its start means nothing to a window. */
+  private def timeHasPassed(key: UnsafeRow, window: UnsafeRow): Boolean =
+    ticked || reached > (if (spec.session) buffers.start(window) else timeOf(key) - spec.size)
+
   /** Windows that end after one time and by another, in order; nothing outside is read. */
-  private def between(after: Long, by: Long): StateStoreIterator[UnsafeRowPair] = {
+  private def between(after: Long, by: Long,
+      in: StateStore = store): StateStoreIterator[UnsafeRowPair] = {
     def at(time: Long) = {
       val row = new GenericInternalRow(keys + 1)
       (0 until keys).foreach(i => row.update(i, leastKey.get(i, keySchema(i).dataType)))
       row.setLong(keys, time)
       Some(boundary(row).copy())
     }
-    store.rangeScan(if (after == Long.MinValue) None else at(after + 1),
+    in.rangeScan(if (after == Long.MinValue) None else at(after + 1),
       if (by == Long.MaxValue) None else at(by + 1))
   }
 
@@ -85,7 +92,7 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
       buffers.fired(window, WindowStores.OnTime, spec.discarding)
     } else if (end > now) {
       val flags = rows.conditionsMet(key, window)
-      if (passed || flags != 0 || (spec.afterCount > 0 && buffers.since(window) >= spec.afterCount)) {
+      if (timeHasPassed(key, window) || flags != 0 || (spec.afterCount > 0 && buffers.since(window) >= spec.afterCount)) {
         said = rows.result(key, window, rows.Early)
         buffers.fired(window, if (flags > 0) flags else 0, spec.discarding)
       } else {
@@ -102,13 +109,16 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
 
   /** The early rows that are due because time has passed. */
   private def early(): Iterator[InternalRow] =
-    if (!passed) Iterator.empty
-    else closing(changed.iterator()).map { pair =>
+    if (changed == null || !ended && !ticked && reached == Long.MinValue) Iterator.empty
+    else closing(between(Long.MinValue, if (ended || ticked || spec.session) Long.MaxValue
+      else reached + spec.size - 1, changed)).map { pair =>
       val key = pair.key.copy()
-      changed.remove(key)
       val found = if (timeOf(key) > now) store.get(key) else null
-      if (found == null || buffers.since(found) == 0L) null
+      val silent = found == null || buffers.since(found) == 0L
+      if (!silent && !timeHasPassed(key, found)) null // a session that begins later: it stays noted
+      else if (silent) { changed.remove(key); null }
       else {
+        changed.remove(key)
         val window = found.copy()
         val out = rows.result(key, window, rows.Early)
         put(key, buffers.fired(window, 0, spec.discarding))
@@ -152,9 +162,11 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
       try if (it.hasNext) Some(timeOf(it.next().key)) else None finally it.close()
     first(between(now, Long.MaxValue)).foreach(plan.due.add(_))
     if (spec.lateness > 0) first(between(removeTo, now)).foreach(end => plan.due.add(end + spec.lateness))
-    if (changed != null && first(changed.iterator()).isDefined) {
-      if (spec.every > 0)
-        plan.due.add(if (now == Long.MinValue) 0L else (Math.floorDiv(now, spec.every) + 1) * spec.every)
+    if (changed != null) first(changed.iterator()).foreach { end =>
+      if (spec.every > 0) {
+        val from = math.max(if (now == Long.MinValue) 0L else now, if (spec.session) 0L else end - spec.size)
+        plan.due.add((Math.floorDiv(from, spec.every) + 1) * spec.every)
+      }
       if (spec.clock > 0) plan.clock.due.add((plan.clock.now / clockMs + 1) * clockMs)
     }
   }
