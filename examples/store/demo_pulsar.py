@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from show import (
     account,
     app,
     headgate,
+    local_broker,
     refuse_if_ended,
     say,
     start,
@@ -36,24 +36,12 @@ from headgate.snapshots.snapshot import restorable
 def main() -> int:
     """Start a broker, play the store against it, and tell where every order went."""
     options = _options()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the broker is stopped then, too
-    folder: Path = options.dir
-    if folder.exists():
-        say(f"clearing {folder} of the last demo")
-        PulsarBroker(folder / "pulsar").stop()
-        shutil.rmtree(folder)
-    say("starting a Pulsar broker on this machine (its jars are fetched once, 252 MB)")
-    broker = PulsarBroker(folder / "pulsar")
-    try:
-        broker.start()
-        client = PulsarAccess(broker.servers).connect()
+    with local_broker(PulsarBroker, options.dir) as url:
+        client = PulsarAccess(url).connect()
         try:
-            return _Demo(broker.servers, client, folder / "home", options).play()
+            return _Demo(url, client, options.dir / "home", options).play()
         finally:
             client.close()
-    finally:
-        say("stopping the broker")
-        broker.stop()
 
 
 class _Demo:
