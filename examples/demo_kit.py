@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import shlex
 import shutil
@@ -24,7 +25,9 @@ _MEGABYTES = {"kafka": 45, "pulsar": 252}
 def start(*arguments: str) -> subprocess.Popen[bytes]:
     """Start a command of the command line, and show it."""
     print(f"\n$ headgate {shlex.join(arguments)}", file=sys.stderr, flush=True)
-    return subprocess.Popen([*_program(), *arguments])
+    process = subprocess.Popen([*_program(), *arguments])
+    atexit.register(process.kill)  # a demo that ends early leaves no job behind
+    return process
 
 
 def _program() -> list[str]:
