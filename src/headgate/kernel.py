@@ -22,6 +22,7 @@ FILE_MANAGER = "org.apache.spark.sql.headgate.FencedFileManager"
 LOG_SOURCE = "org.apache.spark.sql.headgate.log.LogSourceProvider"
 TICKS = "org.apache.spark.sql.headgate.tick.TickSourceProvider"
 CLOCK_OFFSET = "spark.headgate.clock.offset.ms"
+WATERMARKS = "spark.headgate.watermarks"
 OUT = "__hg_out"
 SINK = "__hg_sink"
 _KAFKA_SOURCE = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
@@ -204,6 +205,12 @@ def count_window(
     return _frame(java, spark)
 
 
+def unkeyed(stream: DataFrame, name: str) -> DataFrame:
+    """The stream with a key, under a name, that is the same for all rows."""
+    spark = stream.sparkSession
+    return _frame(_window_api(spark).unkeyed(_java(stream), name), spark)
+
+
 def _window_api(spark: SparkSession) -> Any:
     return _jvm(spark).org.apache.spark.sql.headgate.window.WindowApi
 
@@ -220,6 +227,11 @@ def tee(df: DataFrame) -> DataFrame:
 def count(df: DataFrame, step: str, output: str) -> DataFrame:
     """Count the rows that pass here as an output of a step."""
     return _frame(_headgate(df.sparkSession).count(_java(df), step, output), df.sparkSession)
+
+
+def observe(df: DataFrame, source: str, at: str) -> DataFrame:
+    """Let a source's watermark follow the times in a column of its rows."""
+    return _frame(_headgate(df.sparkSession).observe(_java(df), source, at), df.sparkSession)
 
 
 def split(
@@ -266,13 +278,17 @@ def start(
     spec: str,
     every: timedelta | None,
     drain: bool = False,
+    event_time: Mapping[str, Any] | None = None,
 ) -> StreamingQuery:
     """Start a job's query; without `every` it ends when it has read what is there.
 
-    With `drain` event time ends with its first batch, so that every window is closed.
+    With `drain` event time ends then, in a batch of its own that closes every window. `event_time`
+    has `at`, the time of the last batch, and `sources`: for each that has event time `delay` and
+    `idle_after`, and `watermark`, `rows_at` and `since` as the kernel left them in the journal.
     """
     millis = -1 if every is None else round(every.total_seconds() * 1000)
-    java = _headgate(df.sparkSession).start(_java(df), name, checkpoint, spec, millis, drain)
+    time = json.dumps(event_time) if event_time else ""
+    java = _headgate(df.sparkSession).start(_java(df), name, checkpoint, spec, millis, drain, time)
     return StreamingQuery(java)
 
 

@@ -36,6 +36,8 @@ class SourceOp:
     source: RawSource
     malformed: str
     watermark: tuple[Expr, int] | None = None
+    idle_after: int | None = None
+    """After so many milliseconds without rows it does not hold the job's watermark any more."""
 
 
 @dataclass(frozen=True)

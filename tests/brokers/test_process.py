@@ -27,7 +27,7 @@ from headgate.brokers.process import (
 )
 from headgate.errors import HeadgateError
 from headgate.snapshots.files import LocalFiles
-from headgate.snapshots.model import now
+from headgate.snapshots.times import now
 
 
 def record(process: Process | None, port: int | None = None) -> BrokerRecord:

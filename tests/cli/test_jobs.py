@@ -13,7 +13,8 @@ import pytest
 from headgate.cli.main import invoke
 from headgate.runtime.lease import Lease
 from headgate.snapshots.home import Home, RunHome
-from headgate.snapshots.model import CheckpointRecord, SourceOffsets, now
+from headgate.snapshots.model import CheckpointRecord, SourceOffsets
+from headgate.snapshots.times import now
 
 GRAPH = {
     "job": "store",

@@ -18,7 +18,8 @@ from headgate.errors import ExitCode, RefusedError
 from headgate.process_identity import process_started
 from headgate.runtime.lease import Lease, is_gone, is_live, this_process
 from headgate.snapshots.home import Home, JobHome
-from headgate.snapshots.model import JobRecord, LeaseRecord, now
+from headgate.snapshots.model import JobRecord, LeaseRecord
+from headgate.snapshots.times import now
 
 HOLDER = """
 import sys, time

@@ -15,8 +15,8 @@ from headgate.runtime.operations import OperationDesk
 from headgate.runtime.stopping import StopRequest
 from headgate.snapshots.files import write_json
 from headgate.snapshots.home import Home, JobHome
-from headgate.snapshots.model import now, to_iso
 from headgate.snapshots.operations import OperationRecord, Operations
+from headgate.snapshots.times import now, to_iso
 
 
 class Driver:

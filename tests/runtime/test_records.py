@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,24 @@ def run(tmp_path: Path) -> RunHome:
 
 
 def journal(run: RunHome, batch: int, **counters: dict[str, int]) -> None:
-    text = json.dumps({"batch": batch, "counters": counters})
+    text = json.dumps({"batch": batch, "counters": counters, "event_time": event_time(batch)})
     run.files.write_text(f"{run.path}/journal/{batch:010d}.json", text)
+
+
+NOON = 1767268800000
+
+
+def event_time(batch: int) -> dict[str, Any]:
+    """What the kernel says of the watermarks after a batch."""
+    orders = {"watermark": NOON + 60_000 * batch, "rows_at": NOON, "since": NOON}
+    return {
+        "at": NOON + batch, "watermark": NOON - 60_000, "next": NOON, "ended": False,
+        "sources": {
+            "orders": {**orders, "idle_after": None, "idle_since": None},
+            "clicks": {"watermark": None, "rows_at": None, "since": NOON - 90_000,
+                       "idle_after": 60_000, "idle_since": NOON - 30_000},
+        },
+    }  # fmt: skip
 
 
 def counts(n: int) -> dict[str, dict[str, int]]:
@@ -54,7 +70,6 @@ def progress(batch: int, *, ran: bool = True) -> dict[str, Any]:
         "timestamp": "2026-01-01T12:00:00.500Z",
         "batchDuration": 130,
         "durationMs": durations,
-        "eventTime": {"watermark": "2026-01-01T11:59:00.000Z"},
         "stateOperators": [
             {"operatorName": "headgate:users_lookup", "numRowsTotal": 0, "memoryUsedBytes": 4096,
              "customMetrics": {"rocksdbSstFileSize": 2048}},
@@ -84,7 +99,18 @@ def test_a_record_tells_times_counts_state_and_offsets(run: RunHome) -> None:
     assert record.sources["orders"].behind() == 90
     assert record.sources["users"].start == {}
     assert record.sources["users"].end == {"0": 4}
-    assert record.watermark == datetime(2026, 1, 1, 11, 59, tzinfo=UTC)
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    assert record.watermark == noon - timedelta(minutes=1)
+    assert record.event_time is not None and record.watermark_after == noon
+    assert {name: s.watermark for name, s in record.event_time.sources.items()} == {
+        "orders": noon, "clicks": None
+    }  # fmt: skip
+    assert record.event_time.sources["clicks"].idle_since == noon - timedelta(seconds=30)
+    # the next start is told what the kernel has to know
+    told = event_time(0)
+    assert record.event_time.to_kernel()["at"] == told["at"]
+    for name, time in record.event_time.to_kernel()["sources"].items():
+        assert time == {part: told["sources"][name][part] for part in time}
 
 
 def test_totals_add_up_over_batches_and_restarts(run: RunHome) -> None:
@@ -130,6 +156,8 @@ def test_a_killed_driver_loses_no_counts(run: RunHome) -> None:
     assert last.sources["orders"].end == {"0": 30}
     assert last.sources["users"].end == {}
     assert last.watermark == datetime(2026, 1, 1, 12, tzinfo=UTC)
+    assert last.event_time is not None
+    assert last.event_time.sources["orders"].watermark == datetime(2026, 1, 1, 12, 2, tzinfo=UTC)
     assert last.triggered_at == datetime(2026, 1, 1, 12, 0, 1, 2000, tzinfo=UTC)
     assert last.completed_at is not None
     assert Recorder(run, SOURCES).recover() == []
@@ -163,6 +191,7 @@ def test_a_fork_begins_with_the_totals_of_the_steps_it_has(run: RunHome) -> None
     assert record.totals == {"orders": counts(10)["orders"]}
     assert record.state == {}
     assert set(record.sources) == {"orders"}
+    assert record.event_time is not None and set(record.event_time.sources) == {"orders"}
 
 
 def test_kafka_offsets_lose_their_topic(run: RunHome) -> None:

@@ -153,7 +153,6 @@ WRONG = {
         "w", hg.tumbling("1 h"), F.count_distinct("value").alias("n")
     ),
     "the same in every row": lambda v, p: v.key_by(F.lit(1).alias("k")),
-    "needs a key": lambda v, p: v.key_by(),
     "whole number of milliseconds": lambda v, p: hg.tumbling("0 seconds"),
     "not below its size": lambda v, p: hg.tumbling("1 minute", offset="1 minute"),
     "leave rows out": lambda v, p: hg.sliding("1 minute", every="2 minutes"),

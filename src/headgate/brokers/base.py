@@ -29,7 +29,7 @@ from headgate.brokers.process import (
 from headgate.errors import HeadgateError, RefusedError
 from headgate.java import find_java
 from headgate.snapshots.files import LocalFiles
-from headgate.snapshots.model import now
+from headgate.snapshots.times import now
 
 LOCKS = Path(__file__).resolve().parent / "locks"
 RESOURCES = Path(__file__).resolve().parent.parent / "resources"

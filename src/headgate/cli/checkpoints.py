@@ -9,6 +9,7 @@ import typer
 
 from headgate.cli.common import HELP, Ui, command
 from headgate.cli.control import JobArgument, TimeoutOption, WaitOption, request_and_wait
+from headgate.cli.event_time import watermark_lines
 from headgate.cli.tables import DASH, local_time, number, size, table
 from headgate.durations import format_duration
 from headgate.errors import ExitCode, RefusedError
@@ -153,7 +154,7 @@ def _show_text(snapshot: Snapshot) -> str:
     for name, offsets in record.sources.items():
         at = ", ".join(f"{part}:{place}" for part, place in offsets.places())
         lines.append(f"source    {name} at {at or 'its start'}")
-    return "\n".join(lines)
+    return "\n".join(lines + watermark_lines(record, indent=10))
 
 
 def pin(

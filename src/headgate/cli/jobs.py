@@ -8,11 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from headgate.cli.common import Ui, command
+from headgate.cli.event_time import watermark_lines
 from headgate.cli.tables import DASH, local_time, number, size, table
 from headgate.durations import format_duration
 from headgate.runtime.status import STATES, JobStatus, StepStatus, job_status, step_statuses
 from headgate.snapshots.home import JobHome
-from headgate.snapshots.model import EventRecord, Owner, now, to_iso
+from headgate.snapshots.model import CheckpointRecord, EventRecord, Owner
+from headgate.snapshots.times import now, to_iso
 
 
 def register(app: typer.Typer) -> None:
@@ -132,14 +134,10 @@ def _summary(status: JobStatus) -> list[str]:
         at = ", ".join(f"{part}:{place}" for part, place in offsets.places())
         behind = f"   behind by {offsets.behind():,}" if offsets.behind() else ""
         lines.append(f"source       {name} at {at or 'its start'}{behind}")
-    if record.watermark:
-        lines.append(f"watermark    {local_time(record.watermark)}")
-    return lines
+    return lines + watermark_lines(record, indent=13)
 
 
 def _steps_text(status: JobStatus, steps: list[StepStatus]) -> str:
-    mark = status.checkpoint.watermark if status.checkpoint else None
-    watermark = mark.astimezone().strftime("%H:%M:%S") if mark else DASH
     head = [
         "STEP", "KIND", "RECORDS IN", "RECORDS OUT", "SIDE", "STATE ROWS", "STATE SIZE",
         "WATERMARK",
@@ -155,12 +153,23 @@ def _steps_text(status: JobStatus, steps: list[StepStatus]) -> str:
                 "  ".join(f"{name} {count:,}" for name, count in step.side.items()),
                 number(step.state_rows),
                 size(step.state_bytes),
-                watermark if step.kind not in ("table", "sink") else DASH,
+                _watermark(status.checkpoint, step),
             ]
             for step in steps
         ],
         right=["RECORDS IN", "RECORDS OUT", "STATE ROWS", "STATE SIZE"],
     )
+
+
+def _watermark(record: CheckpointRecord | None, step: StepStatus) -> str:
+    """A source's own watermark, and for the steps behind it the job's."""
+    if record is None or step.kind in ("table", "sink"):
+        return DASH
+    mark = record.watermark_after
+    if step.kind == "source" and record.event_time is not None:
+        own = record.event_time.sources.get(step.name)
+        mark = own.watermark if own else None
+    return mark.astimezone().strftime("%H:%M:%S") if mark else DASH
 
 
 def _failure_text(failure: EventRecord) -> list[str]:

@@ -18,7 +18,7 @@ from headgate.cli.produce import Lines, Progress, key_of, read_lines, send
 from headgate.cli.tables import number, table
 from headgate.durations import parse_duration
 from headgate.errors import NotFoundError, RefusedError, UsageError
-from headgate.snapshots.model import to_iso
+from headgate.snapshots.times import to_iso
 
 if TYPE_CHECKING:
     from headgate.connectors.topic_client import (

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -16,7 +17,7 @@ from headgate import kernel
 from headgate.compile.fanout import Outlets, fan_out, key_names
 from headgate.compile.paths import Arrival, Needs, arrivals, carried_columns, union_of
 from headgate.compile.sinks import Sinks
-from headgate.compile.sources import BAD, source_frame, table_frame, table_rows, ticks
+from headgate.compile.sources import BAD, event_times, source_frame, table_frame, table_rows, ticks
 from headgate.compile.windows import window_frame, window_outputs
 from headgate.connectors.base import Source
 from headgate.errors import GraphError
@@ -43,6 +44,8 @@ class CompiledJob:
     sources: Mapping[str, RawSource]
     windows: bool
     """Whether it has windows, which a drain closes."""
+    event_times: Mapping[str, Mapping[str, int | None]]
+    """The sources that have event time, with their delay and idle_after in milliseconds."""
 
     def earliest(self, source: str, newest: bool) -> Mapping[str, int | str] | None:
         """The first offset that a source still has, by partition, if it can tell.
@@ -56,11 +59,12 @@ class CompiledJob:
 
     def start(
         self, *, job: str, run: str, uid: str, journal: str, checkpoint: str, bounded: bool,
-        every: timedelta, drain: bool = False,
+        every: timedelta, drain: bool = False, event_time: Mapping[str, Any] | None = None,
     ) -> StreamingQuery:  # fmt: skip
         """Start the query for a run; a bounded one ends when it has read what is there.
 
-        With `drain` event time ends with the first batch: every window is closed.
+        With `drain` event time ends then: every window is closed. `event_time` is how far the
+        sources were when the run was left.
         """
         self._bring_clients()
         spec = self.sinks.spec(job=job, run=run, uid=uid, journal=journal)
@@ -70,8 +74,16 @@ class CompiledJob:
             checkpoint=checkpoint,
             spec=spec,
             every=None if bounded else every,
-            drain=drain,
+            drain=drain and self.windows,
+            event_time=self._event_time(event_time or {}),
         )
+
+    def _event_time(self, before: Mapping[str, Any]) -> dict[str, Any] | None:
+        if not self.event_times:
+            return None
+        known = before.get("sources", {})
+        sources = {name: {**known.get(name, {}), **t} for name, t in self.event_times.items()}
+        return {"at": before.get("at"), "sources": sources}
 
     def committed_batches(self, *, job: str, run: str, uid: str, journal: str) -> dict[str, int]:
         """The last batch that each sink has out, for a run."""
@@ -127,7 +139,8 @@ def compile_job(built: BuiltJob, spark: SparkSession, *, parallelism: int) -> Co
         for node in built.nodes
         if isinstance(node.operation, SourceOp | TableOp)
     }
-    return CompiledJob(graph, sinks.numbered(frame), sinks, sources, windows)
+    times = {name: time for name, time in event_times(built.nodes).items() if name in order}
+    return CompiledJob(graph, sinks.numbered(frame), sinks, sources, windows, times)
 
 
 def _waits(node: Node) -> bool:

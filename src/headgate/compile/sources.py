@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -47,10 +48,21 @@ def source_frame(spark: SparkSession, node: Node) -> DataFrame:
         raw = operation.source(spark).alias(ALIAS + name)
         df = kernel.count(raw, name, "records_out")
     if operation.watermark is not None:
-        expression, delay = operation.watermark
-        df = df.withColumn(EVENT_TIME, column(expression))
-        df = df.withWatermark(EVENT_TIME, f"{delay} milliseconds")
+        expression, _ = operation.watermark
+        df = kernel.observe(df.withColumn(EVENT_TIME, column(expression)), name, EVENT_TIME)
     return df
+
+
+def event_times(nodes: Iterable[Node]) -> dict[str, dict[str, int | None]]:
+    """The sources that have event time, with what the kernel is told of it, in milliseconds."""
+    return {
+        node.step.id: {
+            "delay": node.operation.watermark[1],
+            "idle_after": node.operation.idle_after,
+        }
+        for node in nodes
+        if isinstance(node.operation, SourceOp) and node.operation.watermark is not None
+    }
 
 
 def _plain_keys(node: Node, operation: TableOp) -> list[str]:

@@ -13,6 +13,7 @@ from headgate.compile.paths import Arrival, union_of
 from headgate.plan import EVENT_TIME, POSITION, BuiltJob, Node, WindowOp, column
 
 _LATE = "__hg_late"
+_ALL = "__hg_all"  # the key of windows without a key
 
 
 def window_frame(built: BuiltJob, node: Node, inputs: Sequence[DataFrame]) -> DataFrame:
@@ -22,12 +23,15 @@ def window_frame(built: BuiltJob, node: Node, inputs: Sequence[DataFrame]) -> Da
     if not all(EVENT_TIME in rows.columns for rows in inputs):  # rows that are only counted
         inputs = [rows.drop(EVENT_TIME) for rows in inputs]
     stream = union_of(inputs)
+    keys, names = key_names(Arrival(node, stream)), list(operation.names)
+    if not keys:
+        stream, keys, names = kernel.unkeyed(stream, _ALL), [_ALL], [_ALL]
     if POSITION in operation.needs:
         return kernel.count_window(
             stream,
             spec=operation.spec,
-            keys=key_names(Arrival(node, stream)),
-            names=operation.names,
+            keys=keys,
+            names=names,
             position=POSITION,
             time=EVENT_TIME,
             aggregates=operation.aggregates,
@@ -39,8 +43,8 @@ def window_frame(built: BuiltJob, node: Node, inputs: Sequence[DataFrame]) -> Da
     return kernel.window(
         stream,
         spec=operation.spec,
-        keys=key_names(Arrival(node, stream)),
-        names=operation.names,
+        keys=keys,
+        names=names,
         time=EVENT_TIME,
         aggregates=operation.aggregates,
         conditions=[column(c) for c in operation.conditions],

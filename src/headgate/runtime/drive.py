@@ -43,14 +43,12 @@ class Drive:
     def watch(self, on_started: Callable[[], None] = lambda: None) -> Ended:
         """Start the query and stay until it has ended; a stop leaves no batch half done."""
         try:
-            supervisor = self._start(self.bounded)
+            supervisor = self._start(self.bounded, drain=self.drain)
             on_started()
             ended = supervisor.watch()
             wish = self.desk.wish
-            if ended.how == "finished" and self.drain and self.compiled.windows:
-                return self._start(True, drain=True).watch()
             if ended.how == "stopped" and wish is not None and wish.drain:
-                return self._start(True).drain()
+                return self._start(True, drain=True).drain()
             if ended.how == "stopped" and self.pending is not None:
                 # The stop met a trigger that had just begun. A stop on request leaves no batch
                 # half done, so that the next start may bring a changed graph.
@@ -97,6 +95,10 @@ class Drive:
     def _start(self, bounded: bool, *, drain: bool = False) -> Supervisor:
         from headgate import kernel
 
+        # watermarks go on from the last committed batch, which must have its record for that
+        for record in self.recorder.recover():
+            self.on_checkpoint(record)
+        last = self.recorder.last
         self.query = self.compiled.start(
             job=self.run.job.name,
             run=self.run.id,
@@ -106,6 +108,7 @@ class Drive:
             bounded=bounded,
             every=self.every,
             drain=drain,
+            event_time=last.event_time.to_kernel() if last and last.event_time else None,
         )
         self.supervisor = Supervisor(
             self.query,

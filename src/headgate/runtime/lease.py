@@ -15,7 +15,8 @@ from headgate.durations import format_duration
 from headgate.errors import HeadgateError, RefusedError
 from headgate.process_identity import pid_space, process_started
 from headgate.snapshots.home import JobHome
-from headgate.snapshots.model import JobRecord, LeaseRecord, Owner, now
+from headgate.snapshots.model import JobRecord, LeaseRecord, Owner
+from headgate.snapshots.times import now
 
 TTL_SECONDS = 30.0
 RENEW_SECONDS = 5.0

@@ -9,7 +9,8 @@ from datetime import timedelta
 from typing import Protocol, TextIO
 
 from headgate.durations import format_duration
-from headgate.snapshots.model import CheckpointRecord, now
+from headgate.snapshots.model import CheckpointRecord
+from headgate.snapshots.times import now
 
 _RATE_SECONDS = 10.0
 _LINE_SECONDS = 1.0

@@ -10,10 +10,10 @@ from typing import Any
 from headgate.errors import HeadgateError, RefusedError
 from headgate.runtime.stopping import Resume, StopPlan, StopRequest
 from headgate.snapshots.home import JobHome
-from headgate.snapshots.model import now
 from headgate.snapshots.operations import OperationRecord, Operations
 from headgate.snapshots.savepoints import check_label
 from headgate.snapshots.snapshot import find_snapshot
+from headgate.snapshots.times import now
 
 _POLL_SECONDS = 0.5
 _REMOTE_POLL_SECONDS = 2.0  # each look is a request that an object store bills

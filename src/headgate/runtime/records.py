@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from headgate.snapshots.event_time import EventTimeRecord
 from headgate.snapshots.files import read_json
 from headgate.snapshots.home import RunHome
-from headgate.snapshots.model import CheckpointRecord, Counts, Offset, SourceOffsets, from_iso
+from headgate.snapshots.model import CheckpointRecord, Counts, Offset, SourceOffsets
 from headgate.snapshots.spark_log import committed_batches, read_entry
+from headgate.snapshots.times import from_iso, from_ms
 
 OPERATOR_PREFIX = "headgate:"
 """What the kernel's operators put before their step's name in Spark's progress."""
@@ -25,6 +27,15 @@ _PHASES = {
     "commitOffsets": "commit",
     "commitBatch": "commit",
 }
+
+
+@dataclass(frozen=True)
+class _Journal:
+    """What the kernel says of a batch."""
+
+    counters: Counts
+    watermark: datetime | None = None
+    event_time: EventTimeRecord | None = None
 
 
 class Recorder:
@@ -73,7 +84,8 @@ class Recorder:
             if name in _PHASES:
                 phases[_PHASES[name]] += ms
         triggered = from_iso(progress["timestamp"])
-        rows = self._journal(batch)
+        journal = self._journal(batch)
+        rows, time = journal.counters, self._event_time(journal)
         totals = _added(self.last.totals if self.last else {}, rows)
         offsets = zip(self._unique, progress.get("sources") or [], strict=False)
         return CheckpointRecord(
@@ -89,11 +101,13 @@ class Recorder:
             totals=totals,
             state=_state(totals, _state_bytes(progress.get("stateOperators") or [])),
             sources={name: _source(source) for name, source in offsets if _shown(name)},
-            watermark=_watermark(progress.get("eventTime") or {}),
+            watermark=journal.watermark,
+            event_time=time,
         )
 
     def _recovered(self, batch: int) -> CheckpointRecord:
-        rows = self._journal(batch)
+        journal = self._journal(batch)
+        rows, time = journal.counters, self._event_time(journal)
         totals = _added(self.last.totals if self.last else {}, rows)
         before, entry = read_entry(self._run, batch - 1), read_entry(self._run, batch)
         starts = before.by_name(self._sources) if before else {}
@@ -109,7 +123,7 @@ class Recorder:
                 run=self._run.id,
                 status="COMPLETED",
                 type="recovered",
-                triggered_at=_from_ms(entry.batch_time_ms) if entry else None,
+                triggered_at=from_ms(entry.batch_time_ms) if entry else None,
                 completed_at=datetime.fromtimestamp(committed, UTC) if committed else None,
                 duration_ms=None,
                 rows=rows,
@@ -120,7 +134,8 @@ class Recorder:
                     for name, end in ends.items()
                     if _shown(name)
                 },
-                watermark=_from_ms(entry.watermark_ms) if entry else None,
+                watermark=from_ms(entry.watermark_ms) if entry else None,
+                event_time=time,
             )
         )
 
@@ -134,9 +149,20 @@ class Recorder:
                 self._run.files.delete(f"{folder}/{name}")
         return record
 
-    def _journal(self, batch: int) -> Counts:
+    def _journal(self, batch: int) -> _Journal:
         data = read_json(self._run.files, f"{self._run.path}/journal/{batch:010d}.json")
-        return data["counters"] if data else {}
+        if not data:
+            return _Journal({})
+        time = data.get("event_time")
+        return _Journal(
+            data["counters"],
+            from_ms(time.get("watermark")) if time else None,
+            EventTimeRecord.from_journal(time) if time else None,
+        )
+
+    def _event_time(self, journal: _Journal) -> EventTimeRecord | None:
+        """Watermarks never go back, so those of a batch without an entry are those before it."""
+        return journal.event_time or (self.last.event_time if self.last else None)
 
 
 def forked_record(parent: CheckpointRecord, *, run: str, steps: Iterable[str]) -> CheckpointRecord:
@@ -150,6 +176,7 @@ def forked_record(parent: CheckpointRecord, *, run: str, steps: Iterable[str]) -
         totals={step: metrics for step, metrics in parent.totals.items() if step in kept},
         state={step: sizes for step, sizes in parent.state.items() if step in kept},
         sources={name: s for name, s in parent.sources.items() if name in kept},
+        event_time=parent.event_time.only(kept) if parent.event_time else None,
     )
 
 
@@ -217,12 +244,3 @@ def _offsets(value: Any) -> dict[str, Offset]:
         value = inner  # Kafka's offsets are by topic, and a source reads one topic
     # in the first batch of a Pulsar source there is also where it began, which is no partition
     return {str(part): n for part, n in value.items() if isinstance(n, int | str)}
-
-
-def _watermark(event_time: Mapping[str, str]) -> datetime | None:
-    when = from_iso(event_time.get("watermark"))
-    return when if when and when.timestamp() > 0 else None
-
-
-def _from_ms(millis: int | None) -> datetime | None:
-    return datetime.fromtimestamp(millis / 1000, UTC) if millis else None

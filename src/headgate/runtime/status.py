@@ -9,7 +9,8 @@ from typing import Any
 
 from headgate.runtime.lease import is_live
 from headgate.snapshots.home import JobHome, RunHome
-from headgate.snapshots.model import CheckpointRecord, EventRecord, LeaseRecord, RunRecord, now
+from headgate.snapshots.model import CheckpointRecord, EventRecord, LeaseRecord, RunRecord
+from headgate.snapshots.times import now
 
 _RATE_WINDOW = timedelta(seconds=60)
 _ENDINGS = {
@@ -70,7 +71,8 @@ def job_status(job: JobHome) -> JobStatus:
     checkpoint = run.latest_checkpoint()
     started = _last(events, "started")
     rates = _rates(run, checkpoint) if state == "RUNNING" else (None, None)
-    lag = now() - checkpoint.watermark if checkpoint and checkpoint.watermark else None
+    mark = checkpoint.watermark_after if checkpoint else None
+    lag = now() - mark if mark else None
     return JobStatus(
         name=job.name,
         state=state,

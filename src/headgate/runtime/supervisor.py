@@ -9,7 +9,8 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from headgate.runtime.records import Recorder
-from headgate.snapshots.model import CheckpointRecord, from_iso
+from headgate.snapshots.model import CheckpointRecord
+from headgate.snapshots.times import from_iso
 
 _POLL_SECONDS = 0.1
 _STOP_POLL_SECONDS = 0.02

@@ -20,8 +20,8 @@ from headgate.snapshots.model import (
     Parent,
     RunRecord,
     check_version,
-    now,
 )
+from headgate.snapshots.times import now
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 _RUN = re.compile(r"r(\d+)")

@@ -12,7 +12,8 @@ from typing import Any
 
 from headgate.snapshots.closure import DamagedError
 from headgate.snapshots.files import Files, json_text, write_json
-from headgate.snapshots.model import VERSION, check_version, from_iso, now, to_iso
+from headgate.snapshots.model import VERSION, check_version
+from headgate.snapshots.times import from_iso, now, to_iso
 
 MANIFEST = "manifest.json"
 _CHUNK = 1 << 20

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeAlias
 
 from headgate.errors import HeadgateError
+from headgate.snapshots.event_time import EventTimeRecord
+from headgate.snapshots.times import from_iso, to_iso
 
 VERSION = 1
 
@@ -37,31 +39,6 @@ def offset_text(offset: Offset) -> str:
     ('12,000', '12:3:0')
     """
     return f"{offset:,}" if isinstance(offset, int) else offset
-
-
-def now() -> datetime:
-    """The time, in UTC, as the home keeps it."""
-    return datetime.now(UTC)
-
-
-def to_iso(when: datetime | None) -> str | None:
-    """ISO 8601 in UTC with milliseconds.
-
-    >>> to_iso(datetime(2026, 1, 1, tzinfo=UTC))
-    '2026-01-01T00:00:00.000Z'
-    """
-    if when is None:
-        return None
-    text = when.astimezone(UTC).isoformat(timespec="milliseconds")
-    return text.replace("+00:00", "Z")
-
-
-def from_iso(text: str | None) -> datetime | None:
-    """Read a time that the home or Spark wrote."""
-    if text is None:
-        return None
-    when = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def check_version(data: Mapping[str, Any], what: str) -> None:
@@ -305,6 +282,14 @@ class CheckpointRecord:
     state: Counts = field(default_factory=dict)
     sources: Mapping[str, SourceOffsets] = field(default_factory=dict)
     watermark: datetime | None = None
+    """The watermark with which the batch ran."""
+    event_time: EventTimeRecord | None = None
+    """Each source's watermark after it; nothing if no source has event time."""
+
+    @property
+    def watermark_after(self) -> datetime | None:
+        """The job's watermark when the batch had ended."""
+        return self.event_time.next if self.event_time else self.watermark
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in its file."""
@@ -323,13 +308,14 @@ class CheckpointRecord:
             "state": _plain(self.state),
             "sources": {name: s.to_json() for name, s in self.sources.items()},
             "watermark": to_iso(self.watermark),
+            "event_time": self.event_time.to_json() if self.event_time else None,
         }
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> CheckpointRecord:
         """From what its file holds."""
         check_version(data, "a checkpoint's record")
-        sources = data.get("sources") or {}
+        sources, time = data.get("sources") or {}, data.get("event_time")
         return CheckpointRecord(
             id=int(data["id"]),
             run=str(data["run"]),
@@ -344,6 +330,7 @@ class CheckpointRecord:
             state=_plain(data.get("state") or {}),
             sources={name: SourceOffsets.from_json(s) for name, s in sources.items()},
             watermark=from_iso(data.get("watermark")),
+            event_time=EventTimeRecord.from_json(time) if time else None,
         )
 
 

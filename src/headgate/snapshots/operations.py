@@ -12,7 +12,8 @@ from typing import Any
 from headgate.errors import NotFoundError, RefusedError, UsageError
 from headgate.snapshots.files import read_json, write_json
 from headgate.snapshots.home import Home, JobHome
-from headgate.snapshots.model import VERSION, check_version, from_iso, now, to_iso
+from headgate.snapshots.model import VERSION, check_version
+from headgate.snapshots.times import from_iso, now, to_iso
 
 KINDS = ("savepoint", "checkpoint", "stop", "cancel", "restart")
 OPEN = ("requested", "running")

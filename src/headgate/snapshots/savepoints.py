@@ -19,8 +19,9 @@ from headgate.snapshots.manifest import (
     read_manifest,
     write_manifest,
 )
-from headgate.snapshots.model import VERSION, now, to_iso
+from headgate.snapshots.model import VERSION
 from headgate.snapshots.snapshot import Snapshot, restorable
+from headgate.snapshots.times import now, to_iso
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _TRIES = 3

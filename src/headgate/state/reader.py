@@ -15,6 +15,8 @@ from headgate.snapshots.layouts import Layout
 from headgate.snapshots.snapshot import Snapshot
 from headgate.state.shape import ROWS, StateShape
 
+_ALL = "__hg_all"
+
 
 class StateReader:
     """Reads what the steps of a job kept at a snapshot."""
@@ -39,6 +41,8 @@ class StateReader:
         layout, number = self.shape.store(step, store)
         fields = StructType.fromJson(dict(layout["key"])).fields
         parts = [fields[at] for at in layout["partition_by"]]
+        if not names:  # windows without a key: all rows have the same
+            names, key = [_ALL], {_ALL: True}
         wanted = self.spark.range(1).select(
             *(
                 _literal(key[name], part.dataType).alias(part.name)
@@ -67,7 +71,7 @@ class StateReader:
         fields = StructType.fromJson(dict(layout["key"])).names
         parts = [
             F.col(f"key.`{fields[at]}`").alias(name)
-            for at, name in zip(layout["partition_by"], names, strict=True)
+            for at, name in zip(layout["partition_by"], names, strict=bool(names))
         ]
         others = [
             F.col(f"key.`{field}`")

@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 
 from headgate.connectors.base import Expr, Source
 from headgate.durations import Duration, parse_duration
-from headgate.errors import GraphError, user_location
+from headgate.errors import GraphError, UsageError, user_location
 from headgate.graph import Step
 from headgate.plan import Plan, RawSource, SourceOp, analysed, column, expression_text
 from headgate.stream import Stream
@@ -37,7 +37,7 @@ MALFORMED = StructType(
 
 @dataclass(frozen=True)
 class EventTime:
-    """Which time of a record counts, and how late records may be."""
+    """Which time of a record counts, how late records may be, how long silence is waited for."""
 
     column: Expr
     out_of_orderness: Duration = "0 seconds"
@@ -49,12 +49,19 @@ def event_time(
 ) -> EventTime:
     """Event time from a column or expression.
 
+    A source's watermark is the newest time of its rows less `out_of_orderness`. The job's is the
+    least of its sources'; one that gave no rows for `idle_after` counts only when it does again.
+
     >>> event_time("created_at", out_of_orderness="5 seconds").out_of_orderness
     '5 seconds'
     """
     parse_duration(out_of_orderness, what="out_of_orderness")
-    if idle_after is not None:
-        parse_duration(idle_after, what="idle_after")
+    if idle_after is not None and not parse_duration(idle_after, what="idle_after"):
+        raise UsageError(
+            "idle_after is no time at all",
+            got=repr(idle_after),
+            remedy="leave it out if the source is always to be waited for",
+        )
     return EventTime(column, out_of_orderness, idle_after)
 
 
@@ -123,7 +130,7 @@ def add_source(
         )
     schema = source_schema(plan, name, source)
     detail = {"address": source_address(source), "malformed": malformed}
-    watermark = None
+    watermark = idle_after = None
     if event_time is not None:
         delay = parse_duration(event_time.out_of_orderness, what="out_of_orderness")
         made = column(event_time.column)
@@ -142,6 +149,10 @@ def add_source(
         watermark = (event_time.column, int(delay.total_seconds() * 1000))
         detail["event_time"] = expression_text(event_time.column)
         detail["out_of_orderness_ms"] = str(watermark[1])
+        if event_time.idle_after is not None:
+            silence = parse_duration(event_time.idle_after, what="idle_after")
+            idle_after = max(1, int(silence.total_seconds() * 1000))
+            detail["idle_after_ms"] = str(idle_after)
     outputs = ("out", "malformed") if malformed == "side" else ("out",)
     step = Step(
         id=name,
@@ -153,5 +164,5 @@ def add_source(
         location=str(user_location()),
     )
     schemas = {"out": schema, "malformed": MALFORMED}
-    node = plan.add(step, SourceOp(source, malformed, watermark), schemas)
+    node = plan.add(step, SourceOp(source, malformed, watermark, idle_after), schemas)
     return SourceStream(plan, node)

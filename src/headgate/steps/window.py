@@ -55,7 +55,10 @@ _ALIAS = re.compile(r" AS (`[^`]+`|\w+)$")
 
 
 class Keyed:
-    """A stream with a key: what follows works on the rows of each key by themselves."""
+    """A stream with a key: what follows works on the rows of each key by themselves.
+
+    After `key_by()` without a key all rows belong together, and one task works on them.
+    """
 
     def __init__(self, stream: Stream, keys: tuple[Expr, ...]) -> None:
         self._stream = stream
@@ -99,14 +102,7 @@ class Windowed(Stream):
 
 
 def key_by(stream: Stream, keys: tuple[Expr, ...]) -> Keyed:
-    """Give a stream a key."""
-    if not keys:
-        raise GraphError(
-            "key_by needs a key",
-            step=stream._node.step.id,
-            remedy='name a column: key_by("user_id")',
-            location=user_location(),
-        )
+    """Give a stream a key; without one all rows belong together."""
     prototype = stream._plan.prototype(stream.schema)
     _key_fields(stream._plan, prototype, keys, stream._node.step.id)
     return Keyed(stream, keys)

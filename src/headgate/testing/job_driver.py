@@ -7,7 +7,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
@@ -21,7 +21,7 @@ from headgate.connectors.log_files import TopicFiles
 from headgate.durations import Duration, parse_duration
 from headgate.errors import NotFoundError, UsageError
 from headgate.jobdef import JobDef
-from headgate.plan import BuiltJob, TableOp, expression_text
+from headgate.plan import BuiltJob, SourceOp, TableOp, expression_text
 from headgate.runtime.run import run
 from headgate.runtime.session import get_session
 from headgate.snapshots.home import Home, RunHome
@@ -34,6 +34,7 @@ from headgate.testing.stand_in import StandInJob
 
 CrashPoint: TypeAlias = Literal["before_sink", "after_sink", "before_commit", "after_commit"]
 Record: TypeAlias = Mapping[str, Any] | object
+When: TypeAlias = datetime | str
 _POINTS = {"before_sink": "before_sink", "after_sink": "after_sink", "before_commit": "after_sink"}
 _INTERNAL = ("state_", "waiting_")
 
@@ -62,6 +63,7 @@ class JobDriver:
         self._spark: SparkSession | None = None
         self._built: BuiltJob | None = None
         self._offset_ms = 0
+        self._watermarks: dict[str, int] = {}
         self._from: str | None = None
         self._asked: int | None = None
         self._allow_dropped_state = False
@@ -78,6 +80,7 @@ class JobDriver:
         trace: TracebackType | None,
     ) -> None:
         self._session.conf.unset(kernel.CLOCK_OFFSET)
+        self._session.conf.unset(kernel.WATERMARKS)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
@@ -225,9 +228,37 @@ class JobDriver:
         return f"{self._run_home.id}/ck:{record.id}" if record else f"{self._run_home.id}/none"
 
     def advance_processing_time(self, by: Duration) -> Self:
-        """Move processing time on, for rows that wait and timers."""
+        """Move processing time on, for rows that wait, timers and sources that become idle."""
         self._offset_ms += int(parse_duration(by).total_seconds() * 1000)
         self._session.conf.set(kernel.CLOCK_OFFSET, str(self._offset_ms))
+        return self
+
+    def advance_watermark(self, source: str, to: When) -> Self:
+        """Move a source's watermark on without rows, from the next run on, as if rows had come.
+
+        The job's watermark is the least of its sources'. `to` is a datetime or ISO 8601, in UTC
+        unless it says otherwise. It stays so after a crash or restore; going back does nothing.
+        """
+        times = [
+            node.step.id
+            for node in self.built.nodes
+            if isinstance(node.operation, SourceOp) and node.operation.watermark is not None
+        ]
+        if source not in times:
+            raise NotFoundError(
+                f"the job has no source '{source}' with event time",
+                expected=", ".join(times) or "none of its sources has",
+                remedy="name one of them",
+            )
+        try:
+            when = datetime.fromisoformat(to) if isinstance(to, str) else to
+        except ValueError as error:
+            raise UsageError(
+                "this is no time", got=repr(to), remedy='write it as "2026-01-01T12:00:00"'
+            ) from error
+        when = when if when.tzinfo else when.replace(tzinfo=UTC)
+        self._watermarks[source] = int(when.timestamp() * 1000)
+        self._session.conf.set(kernel.WATERMARKS, json.dumps(self._watermarks))
         return self
 
     def crash(self, at: CrashPoint = "after_sink") -> Self:

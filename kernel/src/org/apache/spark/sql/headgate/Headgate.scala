@@ -14,6 +14,7 @@ import org.apache.spark.sql.headgate.lookup._
 import org.apache.spark.sql.headgate.sink.{RowPlaces, SinkProvider}
 import org.apache.spark.sql.headgate.split._
 import org.apache.spark.sql.headgate.tick.Drained
+import org.apache.spark.sql.headgate.time.{JobTimes, ObserveTime, ObserveTimeExec}
 import org.apache.spark.sql.headgate.window.{CountWindow, KeyedWindow, WindowStrategy}
 import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, Trigger}
 import org.apache.spark.sql.types.{DataType, StructType}
@@ -31,6 +32,7 @@ class HeadgateStrategy(session: SparkSession) extends SparkStrategy {
     case w: CountWindow => CountWindow.plan(session, w, planLater) :: Nil
     case t: Tee => TeeExec(planLater(t.child)) :: Nil
     case c: CountRows => CountRowsExec(planLater(c.child), c.step, c.counted) :: Nil
+    case o: ObserveTime => ObserveTimeExec(planLater(o.child), o.source, o.at) :: Nil
     case other => DecodeStrategy.plan(session, other)
   }
 }
@@ -74,6 +76,12 @@ object Headgate {
   def count(df: ApiFrame, step: String, output: String): ApiFrame =
     Dataset.ofRows(classic(df).sparkSession, CountRows(classic(df).queryExecution.analyzed, step, output))
 
+  /** The rows of a source; its watermark follows the times in a column of them. */
+  def observe(df: ApiFrame, source: String, at: String): ApiFrame = {
+    val rows = classic(df).queryExecution.analyzed
+    Dataset.ofRows(classic(df).sparkSession, ObserveTime(rows, source, column(rows, at)))
+  }
+
   /** The users of a shared stream in one pass, or null if one of them is no plain chain. */
   def split(base: ApiFrame, branches: JList[ApiFrame], sinks: JList[Integer],
       sinkSchemas: JList[String], spreadBy: JList[String], riders: Boolean): ApiFrame =
@@ -112,18 +120,20 @@ object Headgate {
   /**
    * Starts a job's query; everyMs < 0: it ends when it has read what is there.
    *
-   * @param drain its first batch is the last of all event time: every window is closed
+   * @param drain     when all is read, a last batch ends event time: every window is closed
+   * @param eventTime the sources that have event time, see JobTime; empty if there is none
    */
   def start(df: ApiFrame, name: String, checkpoint: String, spec: String, everyMs: Long,
-      drain: Boolean): StreamingQuery = {
+      drain: Boolean, eventTime: String): StreamingQuery = {
     val frame = classic(df)
     val session = frame.sparkSession
     val sink = new SinkProvider().getTable(frame.schema, Array.empty, new java.util.HashMap[String, String]())
-    Drained.starting(session, drain)(session.sessionState.streamingQueryManager.startQuery(
+    JobTimes.starting(session, eventTime)(Drained.starting(session, drain)(
+      session.sessionState.streamingQueryManager.startQuery(
       userSpecifiedName = Some(name), userSpecifiedCheckpointLocation = Some(checkpoint), df = frame,
       extraOptions = Map("spec" -> spec), sink = sink, outputMode = OutputMode.Append(),
       trigger = if (everyMs < 0) Trigger.AvailableNow() else Trigger.ProcessingTime(everyMs),
-      triggerClock = new JobClock(session)))
+      triggerClock = new JobClock(session))))
   }
 
   def fence(session: ApiSession, sparkFolder: String, lockFile: String, jobFile: String,
@@ -138,5 +148,6 @@ object Headgate {
   def forget(runId: String): Unit = {
     val id = java.util.UUID.fromString(runId)
     Counters.forget(id); OnceABatch.forget(id); StopAfterBatch.forget(id)
+    JobTimes.forget(id); Drained.forget(id)
   }
 }

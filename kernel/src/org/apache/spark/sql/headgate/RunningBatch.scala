@@ -59,11 +59,12 @@ object RunningBatch {
     }
 
   /** The watermark that the next batch will have; for the same reason not what Spark tells. */
-  def nextWatermarkMs(session: SparkSession): Long = query(session).fold(0L) { q =>
+  def nextWatermarkMs(session: SparkSession): Long = query(session).fold(0L)(tracker(_).currentWatermark)
+
+  /** What Spark takes the watermark of the next batch from. */
+  def tracker(query: StreamExecution): WatermarkTracker =
     // protected in Scala, so not to be named from here
-    classOf[MicroBatchExecution].getMethod("watermarkTracker").invoke(q)
-      .asInstanceOf[WatermarkTracker].currentWatermark
-  }
+    classOf[MicroBatchExecution].getMethod("watermarkTracker").invoke(query).asInstanceOf[WatermarkTracker]
 
   def of(session: SparkSession): Option[RunningBatch] = current(session).map(new RunningBatch(_))
 }

@@ -18,6 +18,8 @@ import org.apache.spark.sql.headgate.{Counters, Fence, RunningBatch, StopAfterBa
 import org.apache.spark.sql.headgate.kafka.KafkaDriver
 import org.apache.spark.sql.headgate.log.Topic
 import org.apache.spark.sql.headgate.pulsar.PulsarDriver
+import org.apache.spark.sql.headgate.tick.Drained
+import org.apache.spark.sql.headgate.time.JobTimes
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
@@ -154,11 +156,17 @@ final class SinkWrite(session: SparkSession, spec: JobSpec, schema: StructType, 
     System.out.flush()
   }
 
-  private def writeJournal(batch: Long): Unit = if (spec.journal.nonEmpty) {
+  private def writeJournal(batch: Long): Unit = {
+    Drained.batchEnds(session)
+    val eventTime = JobTimes.batchEnds(session).fold("")(json => s""","event_time":$json""")
+    if (spec.journal.nonEmpty) writeJournal(batch, eventTime)
+  }
+
+  private def writeJournal(batch: Long, eventTime: String): Unit = {
     val counters = RunningBatch.current(session)
       .map(running => Counters.snapshotJson(running.runId, batch)).getOrElse("{}")
     Topic.writeAtomically(
       Topic.localPath(spec.journal).resolve(f"$batch%010d.json"),
-      s"""{"batch":$batch,"counters":$counters}""", fsync)
+      s"""{"batch":$batch,"counters":$counters$eventTime}""", fsync)
   }
 }

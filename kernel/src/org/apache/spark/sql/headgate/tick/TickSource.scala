@@ -2,6 +2,8 @@
 package org.apache.spark.sql.headgate.tick
 
 import java.util
+import java.util.UUID
+import java.util.concurrent.ConcurrentHashMap
 
 import scala.jdk.CollectionConverters._
 
@@ -12,6 +14,7 @@ import org.apache.spark.sql.connector.read.streaming._
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.StreamProgress
 import org.apache.spark.sql.headgate.RunningBatch
+import org.apache.spark.sql.headgate.time.JobTimes
 import org.apache.spark.sql.types.{LongType, StructType}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
@@ -19,6 +22,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
  * Spark asks the last batch's operators whether another batch is needed, but a query that was just
  * started has no last batch (MicroBatchExecution.constructNextBatch): rows whose time ran out while
  * the job was down would wait for new input. This source has one new offset, and no row, a start.
+ *
+ * In a drain it has one for every batch, and ends event time after a batch in which no other source
+ * moved: such a query reads up to where its sources were when it began, and that is reached then.
  */
 class TickSourceProvider extends TableProvider {
   override def inferSchema(o: CaseInsensitiveStringMap): StructType = TickSource.schema
@@ -58,13 +64,17 @@ private[tick] final class TickStream(drain: Boolean)
   override def deserializeOffset(json: String): Offset = TickOffset.parse(json)
   override def prepareForTriggerAvailableNow(): Unit = ()
   override def latestOffset(): Offset = throw new UnsupportedOperationException("needs a start")
-  override def latestOffset(start: Offset, limit: ReadLimit): Offset =
-    if (ticked) start
+  override def latestOffset(start: Offset, limit: ReadLimit): Offset = {
+    val session = SparkSession.active
+    JobTimes.asking(session)
+    val from = start.asInstanceOf[TickOffset]
+    val draining = drain && !from.drained
+    if (ticked && !draining) start
     else {
       ticked = true
-      val from = start.asInstanceOf[TickOffset]
-      TickOffset(from.n + 1, drain || from.drained)
+      TickOffset(from.n + 1, from.drained || draining && Drained.atTheEnd(session))
     }
+  }
   override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = Array.empty
   override def createReaderFactory(): PartitionReaderFactory =
     (_: InputPartition) => throw new IllegalStateException("there are no partitions")
@@ -82,11 +92,27 @@ case class Drained(before: Boolean, now: Boolean)
 
 object Drained {
   private val Key = "spark.headgate.drain"
+  /** Query runs in whose last batch no source moved but this one. */
+  private val still = ConcurrentHashMap.newKeySet[UUID]()
 
   def of(session: SparkSession): Drained = RunningBatch.query(session) match {
     case Some(q) => Drained(in(q.committedOffsets), in(q.availableOffsets))
     case None => Drained(before = false, now = false)
   }
+
+  /** Called on the query's thread while a batch ends. */
+  def batchEnds(session: SparkSession): Unit = RunningBatch.query(session).foreach { q =>
+    val moved = q.availableOffsets.exists {
+      case (_: TickStream, _) => false
+      case (source, end) => !q.committedOffsets.get(source).contains(end)
+    }
+    if (moved) still.remove(q.runId) else still.add(q.runId)
+  }
+
+  private[tick] def atTheEnd(session: SparkSession): Boolean =
+    RunningBatch.query(session).exists(q => still.contains(q.runId))
+
+  def forget(runId: UUID): Unit = still.remove(runId)
 
   private def in(offsets: StreamProgress): Boolean = offsets.exists {
     case (_: TickStream, offset) => TickOffset.parse(offset.json()).drained

@@ -71,6 +71,10 @@ object WindowApi {
       outputOf(aggregate, names.asScala.toSeq, results, timeName)))
   }
 
+  /** The stream with a key that is the same for all rows. */
+  def unkeyed(stream: ApiFrame, name: String): ApiFrame =
+    stream.withColumn(name, ExpressionUtils.column(OneKey()))
+
   private def outputOf(aggregate: Aggregate, names: Seq[String], results: Seq[Attribute],
       timeName: String): Seq[Attribute] = {
     def column(name: String, dataType: DataType) = AttributeReference(name, dataType)()

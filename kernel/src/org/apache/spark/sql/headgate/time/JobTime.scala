@@ -1,0 +1,110 @@
+/** Owns the rule by which the watermarks of a job's sources make the job's. */
+package org.apache.spark.sql.headgate.time
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+
+/**
+ * What is known of a source; all times in milliseconds.
+ *
+ * @param delay     how far its rows may be out of order
+ * @param idleAfter how long it may give no rows and still hold the job's watermark; none: for ever
+ * @param watermark the newest time of its rows less the delay
+ * @param rowsAt    the batch time of the last batch with rows of it
+ * @param since     where its silence is counted from: `rowsAt`, or the first batch that it was part of
+ */
+final case class SourceTime(delay: Long, idleAfter: Option[Long], watermark: Option[Long],
+    rowsAt: Option[Long], since: Option[Long]) {
+  /** When it became idle, if it gave no rows until `known`. */
+  def idleSince(known: Option[Long]): Option[Long] =
+    for (after <- idleAfter; from <- since; until <- known if until - from >= after) yield from + after
+}
+
+/**
+ * The event time of a job while its query runs (driver only, on the query's thread).
+ *
+ * A source is idle only if it was asked and had nothing: a long batch is no silence, and neither is
+ * the time in which the job was down if rows were waiting. So silence counts until `known`, the last
+ * time at which all sources were asked and it is known what they gave.
+ */
+final class JobTime private (private var sources: Map[String, SourceTime], private var known: Option[Long]) {
+  private var asked: Option[Long] = None
+  private val watched = mutable.ArrayBuffer.empty[(String, NewestTime)]
+
+  /** What a node of the plan sees of a source in the batch that is under way. */
+  def watch(source: String, times: NewestTime): Unit = watched += source -> times
+
+  /** Sources are asked for a batch: what they were asked before has led to a batch or to nothing. */
+  def asking(now: Long): Unit = {
+    asked.foreach(last => if (known.forall(_ < last)) known = asked)
+    asked = Some(now)
+  }
+
+  /** A batch of this time has what the watched nodes saw. */
+  def batchEnds(time: Long): Unit = {
+    val seen = watched.toSeq.groupMap(_._1)(_._2)
+    watched.clear()
+    known = Some(time)
+    sources = sources.map { case (name, s) =>
+      val now = seen.getOrElse(name, Nil)
+      if (!now.exists(_.rows > 0)) name -> s.copy(since = s.since.orElse(Some(time)))
+      else {
+        val newest = now.flatMap(_.newestMs).map(_ - s.delay) ++ s.watermark
+        name -> s.copy(watermark = newest.maxOption, rowsAt = Some(time), since = Some(time))
+      }
+    }
+  }
+
+  /** The least watermark of the sources that are not idle; none while one of them has none. */
+  def watermark: Option[Long] = {
+    val counting = sources.values.filter(_.idleSince(known).isEmpty)
+    if (counting.isEmpty || counting.exists(_.watermark.isEmpty)) None
+    else Some(counting.map(_.watermark.get).min)
+  }
+
+  /** For the journal; from it the checkpoint's record has it, and the next start from the record. */
+  def toJson(current: Long, next: Long, ended: Boolean): String = {
+    val root = JobTime.mapper.createObjectNode()
+    def put(node: com.fasterxml.jackson.databind.node.ObjectNode, name: String, value: Option[Long]) =
+      value.fold(node.putNull(name))(node.put(name, _))
+    put(root, "at", known)
+    put(root, "watermark", Some(current).filter(_ > 0))
+    put(root, "next", Some(next).filter(_ > 0))
+    root.put("ended", ended)
+    val all = root.putObject("sources")
+    sources.toSeq.sortBy(_._1).foreach { case (name, s) =>
+      val node = all.putObject(name)
+      put(node, "watermark", s.watermark)
+      put(node, "rows_at", s.rowsAt)
+      put(node, "since", s.since)
+      put(node, "idle_after", s.idleAfter)
+      put(node, "idle_since", s.idleSince(known))
+    }
+    root.toString
+  }
+}
+
+object JobTime {
+  private val mapper = new ObjectMapper()
+
+  /**
+   * @param text    `at` and `sources`: name to `delay`, `idle_after`, and where it was: `watermark`,
+   *                `rows_at`, `since`; null or left out where there is nothing
+   * @param advance watermarks that sources have at least, as if rows had come (tests)
+   */
+  def parse(text: String, advance: String): JobTime = {
+    def number(node: JsonNode, name: String) = Option(node.get(name)).filterNot(_.isNull).map(_.asLong)
+    val json = mapper.readTree(text)
+    val ahead = mapper.readTree(advance)
+    val sources = Option(json.get("sources")).toSeq.flatMap(_.properties().asScala).map { entry =>
+      val (name, node) = (entry.getKey, entry.getValue)
+      val kept = SourceTime(number(node, "delay").getOrElse(0L), number(node, "idle_after"),
+        number(node, "watermark"), number(node, "rows_at"), number(node, "since"))
+      val to = number(ahead, name).filter(t => kept.watermark.forall(_ < t))
+      name -> to.fold(kept)(t => kept.copy(watermark = Some(t), since = None))
+    }
+    new JobTime(sources.toMap, number(json, "at"))
+  }
+}

@@ -1,0 +1,63 @@
+/** Owns the event time of the queries that run, and its way into Spark's offset log. */
+package org.apache.spark.sql.headgate.time
+
+import java.util.UUID
+import java.util.concurrent.ConcurrentHashMap
+
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.headgate.RunningBatch
+import org.apache.spark.sql.headgate.tick.Drained
+
+/**
+ * The job's watermark is handed to Spark's WatermarkTracker, which without a node of Spark's own
+ * keeps what it is given: so it stands in the offset log with the batch that uses it, and in the
+ * commit log for the batch after. A replayed batch finds it there and decides nothing anew.
+ */
+object JobTimes {
+  private val Key = "spark.headgate.event.time"
+  /** Tests move watermarks on with this setting instead of sending rows. */
+  private val AdvanceKey = "spark.headgate.watermarks"
+  private val runs = new ConcurrentHashMap[UUID, JobTime]()
+
+  /** The event time of the query that runs on this thread; none if no source of it has one. */
+  def of(session: SparkSession): Option[JobTime] =
+    RunningBatch.query(session).flatMap(q => Option(runs.computeIfAbsent(q.runId, _ => made)))
+
+  private def made: JobTime = {
+    val conf = SparkSession.active.conf // that of the query's thread, a copy made when it was started
+    conf.getOption(Key).map(JobTime.parse(_, conf.get(AdvanceKey, "{}"))).orNull
+  }
+
+  /** Called when the query asks its sources for a batch: a source may have become idle meanwhile. */
+  def asking(session: SparkSession): Unit =
+    for (query <- RunningBatch.query(session); time <- of(session)) {
+      time.asking(query.triggerClock.getTimeMillis())
+      raise(query, time)
+    }
+
+  /** Called when the sinks of a batch have committed, before Spark does; JSON for the journal. */
+  def batchEnds(session: SparkSession): Option[String] =
+    for {
+      query <- RunningBatch.query(session)
+      time <- of(session)
+      batch <- RunningBatch.of(session)
+    } yield {
+      time.batchEnds(batch.timeMs)
+      raise(query, time)
+      time.toJson(batch.watermarkMs, RunningBatch.nextWatermarkMs(session), Drained.of(session).now)
+    }
+
+  private def raise(query: StreamExecution, time: JobTime): Unit = {
+    val tracker = RunningBatch.tracker(query)
+    time.watermark.filter(_ > tracker.currentWatermark).foreach(tracker.setWatermark)
+  }
+
+  /** A query copies its session's settings when it is made. */
+  def starting[T](session: SparkSession, text: String)(start: => T): T = {
+    if (text.nonEmpty) session.conf.set(Key, text)
+    try start finally session.conf.unset(Key)
+  }
+
+  def forget(runId: UUID): Unit = runs.remove(runId)
+}
