@@ -211,6 +211,8 @@ class Stream:
         """Give the stream a key, for windows.
 
         Example: `visits.key_by("page", "upper(country) AS country")`
+
+        Without a key, `visits.key_by()`, all rows are in the same windows.
         """
         from headgate.steps.window import key_by
 

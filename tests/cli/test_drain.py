@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
+import headgate as hg
 from headgate.cli.main import invoke
+from headgate.cli.tables import local_time
 from headgate.connectors.log_files import Record, TopicFiles
 from headgate.errors import ExitCode
+from headgate.snapshots.home import Home
 
 APP = """
 import headgate as hg
@@ -56,6 +63,54 @@ def test_a_drained_run_closes_all_windows(
     assert len(list(TopicFiles(tmp_path / "too_late").read(None))) == 1
 
 
+def test_a_job_that_is_stopped_with_a_drain_closes_all_windows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    @hg.job("visits", checkpoints=hg.Checkpoints(every="100 ms"))
+    def visits(job: hg.Job) -> None:
+        schema = "page STRING, at TIMESTAMP"
+        visits = job.source(
+            "visits",
+            hg.topic("log:visits", schema=schema, max_records="2"),
+            event_time=hg.event_time("at"),
+        )
+        counts = visits.key_by("page").window(
+            "visits_15m", hg.tumbling("15 minutes"), F.count("*").alias("visits")
+        )
+        counts.sink("counts", hg.topic("log:counts"))
+        counts.late.sink("too_late", hg.topic("log:too_late"))
+
+    def rows(*minutes: int) -> list[Record]:
+        return [
+            Record(json.dumps({"page": "a", "at": f"2026-01-01T10:{minute:02}:00Z"}))
+            for minute in minutes
+        ]
+
+    topic = TopicFiles(tmp_path / "visits")
+    topic.create(1)
+    topic.append(rows(1, 2))
+    handle = hg.start(visits, spark=spark, home=str(tmp_path / "home"))
+    run = Home(tmp_path / "home").job("visits")
+    wait_until(lambda: (now := run.current()) is not None and now.latest_checkpoint() is not None)
+    topic.append(rows(3, 4, 5, 16, 17, 31))  # more than a batch may have
+    handle.stop(drain=True)
+    assert counts(tmp_path) == [("a", "10:00", 5), ("a", "10:15", 2), ("a", "10:30", 1)]
+    assert list(TopicFiles(tmp_path / "too_late").read(None)) == []
+    current = run.current()
+    last = current.latest_checkpoint() if current else None
+    assert last is not None and last.state["visits_15m"]["rows"] == 0
+    assert last.event_time is not None and last.event_time.ended
+
+
+def wait_until(done: Callable[[], bool], seconds: float = 60) -> None:
+    until = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
 def test_the_state_of_windows_can_be_looked_at(
     spark: SparkSession,
     tmp_path: Path,
@@ -74,3 +129,6 @@ def test_the_state_of_windows_can_be_looked_at(
     assert invoke(["state", "get", "visits", "visits_15m", "--key", "page=a", "--json"]) == 0
     shown = capsys.readouterr().out
     assert '"visits.count": 2' in shown and "window_end" in shown
+    assert invoke(["checkpoint", "show", "visits"]) == 0
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line == f"watermark {local_time(datetime(2026, 1, 1, 9, 56, tzinfo=UTC))}"

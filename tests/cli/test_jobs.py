@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from headgate.cli.main import invoke
+from headgate.cli.tables import local_time
 from headgate.runtime.lease import Lease
+from headgate.snapshots.event_time import EventTimeRecord, SourceTime
 from headgate.snapshots.home import Home, RunHome
 from headgate.snapshots.model import CheckpointRecord, SourceOffsets
 from headgate.snapshots.times import now
@@ -178,6 +181,62 @@ def test_show_tells_offsets_and_the_last_failure(
     assert "MALFORMED_RECORD in step 'orders': it broke" in text
     assert "mend it" in text
     assert "checkpoint   ck:17 at " in text
+
+
+def test_show_tells_why_the_watermark_stands_still_and_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_job(tmp_path)
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+    def shown(time: EventTimeRecord) -> list[str]:
+        run.write_checkpoint(replace(checkpoint(run), event_time=time))
+        assert invoke(["show", "store", "--home", str(tmp_path)]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        first = next(i for i, line in enumerate(lines) if line.startswith("watermark"))
+        return [" ".join(line.split()) for line in lines[first:]]
+
+    def minutes(n: float) -> datetime:
+        return noon + timedelta(minutes=n)
+
+    orders = SourceTime(minutes(9), rows_at=minutes(10), since=minutes(10))
+    clicks = SourceTime(minutes(2), rows_at=minutes(3), since=minutes(3))
+    silent = EventTimeRecord(minutes(10), minutes(2), False, {"orders": orders, "clicks": clicks})
+    assert shown(silent) == [
+        f"watermark {local_time(minutes(2))} source 'clicks' holds it back by 7m 00s",
+        f"orders {local_time(minutes(9))}",
+        f"clicks {local_time(minutes(2))}",
+        f"source 'clicks' has given no rows since {local_time(minutes(3))}, and without idle_after "
+        "all windows wait for it; if it may be silent, give it one: hg.event_time(..., "
+        'idle_after="1 minute")',
+    ]
+    assert invoke(["show", "store", "--steps", "--home", str(tmp_path)]) == 0
+    rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()[2:]}
+    assert rows["orders"][-1] == minutes(9).astimezone().strftime("%H:%M:%S")
+    assert rows["users_lookup"][-1] == minutes(2).astimezone().strftime("%H:%M:%S")
+
+    idle = replace(clicks, idle_after=timedelta(minutes=5), idle_since=minutes(8))
+    found = shown(replace(silent, next=minutes(9), sources={"orders": orders, "clicks": idle}))
+    assert found == [
+        f"watermark {local_time(minutes(9))}",
+        f"orders {local_time(minutes(9))}",
+        f"clicks {local_time(minutes(2))} idle since {local_time(minutes(8))}",
+    ]
+    new = EventTimeRecord(minutes(10), None, False, {"orders": orders, "clicks": SourceTime()})
+    assert shown(new)[:3] == [
+        "watermark – no rows yet from source 'clicks'",
+        f"orders {local_time(minutes(9))}",
+        "clicks – no rows yet",
+    ]
+    assert "has given no rows yet, and without idle_after" in shown(new)[3]
+    assert shown(EventTimeRecord(minutes(10), minutes(9), False, {"orders": orders})) == [
+        f"watermark {local_time(minutes(9))}"
+    ]
+    assert shown(EventTimeRecord(minutes(10), minutes(2), False, {"clicks": idle})) == [
+        f"watermark {local_time(minutes(2))} the source is idle since {local_time(minutes(8))}"
+    ]
+    ended = shown(EventTimeRecord(minutes(10), minutes(9), True, {"orders": orders}))
+    assert "event time was ended by a drain" in ended[0] and "--fresh" in ended[1]
 
 
 def test_show_json_has_utc_times_and_a_version(

@@ -1,4 +1,4 @@
-"""Watermarks of several sources: the least of those that are not idle, across restarts and forks."""
+"""Watermarks of several sources: the least of those that are not idle, also after restarts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def pair(idle_after: str | None = "2 minutes") -> hg.JobDef:
-    """Rows of two sources and a table, counted by the minute in one window and by two in another."""
+    """Rows of two sources with names from a table, in windows of a minute; and of one, of two."""
 
     @hg.job("pair")
     def define(job: hg.Job) -> None:

@@ -62,7 +62,7 @@ def stop_job(
         bool, typer.Option("--savepoint/--no-savepoint", help="Make a savepoint at the end.")
     ] = True,
     drain: Annotated[
-        bool, typer.Option("--drain", help="First read all that is in the sources.")
+        bool, typer.Option("--drain", help="First read all that is there and close all windows.")
     ] = False,
     label: Annotated[
         str | None, typer.Option("--label", metavar="LABEL", help="The savepoint's name.")
@@ -277,10 +277,17 @@ def _savepoint_line(record: OperationRecord) -> str:
 def _start_again(home: JobHome, record: OperationRecord) -> str:
     result = record.result or {}
     saved, checkpoint = result.get("savepoint"), result.get("checkpoint")
-    file = home.run(str(result["run"])).read().code.get("file") if result.get("run") else None
+    run = home.run(str(result["run"])) if result.get("run") else None
+    file = run.read().code.get("file") if run else None
     app = f"{_near(file)}:{home.name}" if file else "APP"
     where = f" --from sp:{saved['label']}" if saved else ""
     at = f" at ck:{checkpoint}" if checkpoint is not None else ""
+    last = run.latest_checkpoint() if run else None
+    if last is not None and last.event_time is not None and last.event_time.ended:
+        return (
+            f"{home.name} has stopped{at}, and its event time has ended: rows that come now are too "
+            f"late for its windows\nstart it from nothing with: headgate run {app} --fresh"
+        )
     return f"{home.name} has stopped{at}\nstart it again with: headgate run {app}{where}"
 
 

@@ -52,7 +52,8 @@ class RunHandle:
     def stop(self, *, savepoint: bool = True, drain: bool = False) -> str | None:
         """Finish the running batch and stop; the next start goes on from there.
 
-        With `drain` all that is in the sources is read first. Gives the savepoint's name for
+        With `drain` all that is in the sources is read first, and then event time ends: every
+        window is closed, and rows of a later start are too late. Gives the savepoint's name for
         `restore` and `--from`; nothing if none was asked for or the job has no checkpoint yet.
         """
         self._stop.ask("RunHandle.stop", savepoint=savepoint, drain=drain)

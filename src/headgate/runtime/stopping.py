@@ -22,7 +22,7 @@ class StopPlan:
     savepoint: bool = False
     label: str | None = None
     drain: bool = False
-    """First read all that is in the sources now."""
+    """First read all that is in the sources now, and close all windows."""
     now: bool = False
     """In the middle of the batch (cancel)."""
     then: Resume | None = None

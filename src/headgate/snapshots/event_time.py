@@ -125,7 +125,7 @@ class EventTimeRecord:
         return (
             f"source '{name}' has given no rows {silence}, and without idle_after all windows wait "
             f"for it; if it may be silent, give it one: "
-            f'hg.eventfrom_ms(..., idle_after="1 minute")'
+            f'hg.event_time(..., idle_after="1 minute")'
         )
 
     def only(self, sources: Iterable[str]) -> EventTimeRecord:
