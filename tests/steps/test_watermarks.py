@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import headgate as hg
+from headgate.connectors.log_files import Record, TopicFiles
 from headgate.errors import NotFoundError, UsageError
 from headgate.snapshots.event_time import EventTimeRecord
 from headgate.snapshots.home import Home
@@ -100,6 +105,9 @@ def test_an_idle_source_is_not_waited_for_until_it_gives_rows_again(job_driver: 
     assert [r["id"] for r in t.rows("late")] == [1]  # of 12:01:40, when 12:02:10 had passed
     t.send("b", at(320)).run()
     assert (starts(t), starts(t, "ids_out"), times(t)[1]) == ([120], [120], 310)
+    # an hour in which the job was down is no silence of a source that has rows then
+    t.advance_processing_time("1 hour").send("b", at(330)).run()
+    assert (starts(t), times(t)[1]) == ([], 320)
     # all are silent, but a has no idle_after: the watermark is its own
     t.advance_processing_time("1 hour").run()
     assert (starts(t), times(t)[1]) == ([300], 400)
@@ -150,3 +158,41 @@ def test_a_silent_source_without_idle_after_holds_the_job_and_this_is_said(
     assert times(t)[1] == 120
     with pytest.raises(UsageError, match="idle_after is no time at all"):
         hg.event_time("at", idle_after="0 s")
+
+
+def test_a_running_job_closes_windows_when_a_source_becomes_idle(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    @hg.job("running", checkpoints=hg.Checkpoints(every="100 ms"))
+    def running(job: hg.Job) -> None:
+        def source(name: str, idle_after: str | None) -> hg.SourceStream:
+            return job.source(
+                name,
+                hg.topic(f"log:{name}", schema=ROW),
+                event_time=hg.event_time("at", idle_after=idle_after),
+            )
+
+        both = source("a", None).union(source("b", "2 seconds"))
+        window = both.key_by().window("w", hg.tumbling("1 minute"), F.count("*").alias("n"))
+        window.sink("out", hg.topic("log:out"))
+
+    for name in ("a", "b"):
+        TopicFiles(tmp_path / name).create(1)
+    TopicFiles(tmp_path / "a").append([Record(json.dumps(at(s))) for s in (1, 2, 70)])
+    out = TopicFiles(tmp_path / "out")
+    handle = hg.start(running, spark=spark, home=str(tmp_path / "home"))
+    until = monotonic() + 90
+    while not (out.exists() and list(out.read(None))):
+        assert handle.running and monotonic() < until
+        sleep(0.05)
+    handle.stop(savepoint=False)
+    assert [json.loads(r.value or "")["n"] for r in out.read(None)] == [2]
+    run = Home(tmp_path / "home").job("running").current()
+    first, *_, closed = run.checkpoints() if run else []
+    assert first.event_time is not None and first.event_time.next is None
+    assert closed.event_time is not None and closed.rows["a"]["records_out"] == 0
+    b = closed.event_time.sources["b"]
+    assert b.idle_since is not None and b.since == first.event_time.at
+    assert b.idle_since - b.since == timedelta(seconds=2) <= closed.event_time.at - b.since

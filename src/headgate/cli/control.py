@@ -285,8 +285,8 @@ def _start_again(home: JobHome, record: OperationRecord) -> str:
     last = run.latest_checkpoint() if run else None
     if last is not None and last.event_time is not None and last.event_time.ended:
         return (
-            f"{home.name} has stopped{at}, and its event time has ended: rows that come now are too "
-            f"late for its windows\nstart it from nothing with: headgate run {app} --fresh"
+            f"{home.name} has stopped{at}, and its event time has ended: rows that come now are "
+            f"too late for its windows\nstart it from nothing with: headgate run {app} --fresh"
         )
     return f"{home.name} has stopped{at}\nstart it again with: headgate run {app}{where}"
 

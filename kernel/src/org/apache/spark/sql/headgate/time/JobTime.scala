@@ -34,7 +34,7 @@ final class JobTime private (private var sources: Map[String, SourceTime], priva
   private val watched = mutable.ArrayBuffer.empty[(String, NewestTime)]
 
   /** What a node of the plan sees of a source in the batch that is under way. */
-  def watch(source: String, times: NewestTime): Unit = watched += source -> times
+  def watch(source: String, times: NewestTime): Unit = watched.synchronized(watched += source -> times)
 
   /** Sources are asked for a batch: what they were asked before has led to a batch or to nothing. */
   def asking(now: Long): Unit = {
