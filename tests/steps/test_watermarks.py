@@ -10,12 +10,12 @@ from time import monotonic, sleep
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import headgate as hg
 from headgate.connectors.log_files import Record, TopicFiles
-from headgate.errors import NotFoundError, UsageError
+from headgate.errors import GraphError, NotFoundError, UsageError
 from headgate.snapshots.event_time import EventTimeRecord
 from headgate.snapshots.home import Home
 from headgate.snapshots.model import CheckpointRecord
@@ -156,8 +156,21 @@ def test_a_silent_source_without_idle_after_holds_the_job_and_this_is_said(
     assert (starts(t), times(t)[1]) == ([0], 120)
     t.advance_watermark("b", NOON).run()
     assert times(t)[1] == 120
+
+
+def test_what_is_wrong_about_event_time_is_told(spark: SparkSession) -> None:
     with pytest.raises(UsageError, match="idle_after is no time at all"):
         hg.event_time("at", idle_after="0 s")
+
+    @hg.job("marked")
+    def marked(job: hg.Job) -> None:
+        def rates(spark: SparkSession) -> DataFrame:
+            return spark.readStream.format("rate").load().withWatermark("timestamp", "1 second")
+
+        job.source("rates", rates).sink("out", hg.topic("log:out"))
+
+    with pytest.raises(GraphError, match="calls withWatermark"):
+        marked.describe()
 
 
 def test_a_running_job_closes_windows_when_a_source_becomes_idle(

@@ -9,6 +9,9 @@ from typing import Any
 from pyspark.sql import functions as F
 
 import headgate as hg
+from headgate.snapshots.home import Home
+from headgate.snapshots.snapshot import find_snapshot
+from headgate.state import StateReader
 from headgate.testing import JobDriver
 from tests.steps.test_window import VISIT, record
 from tests.steps.window_truth import START
@@ -65,6 +68,9 @@ def test_all_rows_are_in_one_window_of_each_kind(job_driver: Make) -> None:
     t.send("visits", *[record(e) for e in EVENTS[:25]]).run()
     assert t.state("tumbling").all() != [] and t.state("tumbling").get() is not None
     assert all(entry["key"] == {} for entry in t.state("session").all())
+    reader = StateReader(t.spark, find_snapshot(Home(t.home), "latest", "all"))
+    found = [row.asDict(recursive=True) for row in reader.get("tumbling", {}).collect()]
+    assert [r["row"]["n.count"] for r in found] == [5]
     t.restore(t.checkpoint(), parallelism=3)
     t.send("visits", *[record(e) for e in EVENTS[25:]]).run(drain=True)
     fives = [(s, s + 300, within(s, s + 300)) for s in range(0, 1500, 300)]

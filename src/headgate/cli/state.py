@@ -93,12 +93,12 @@ def get(
     target: TargetArgument,
     step: StepArgument,
     key: Annotated[
-        list[str], typer.Option("--key", metavar="NAME=VALUE", help="A part of the key.")
-    ],
+        list[str] | None, typer.Option("--key", metavar="NAME=VALUE", help="A part of the key.")
+    ] = None,
     state: StoreOption = "default",
 ) -> None:
     """Show the state of one key."""
-    wanted = _key(key)
+    wanted = _key(key or [])
     snapshot = _snapshot(ui, target)
     shape = _shape(snapshot, step, state)
     shape.check_key(step, wanted)
@@ -106,7 +106,7 @@ def get(
         rows = [row.asDict(recursive=True) for row in reader.get(step, wanted, state).collect()]
     if not rows:
         raise NotFoundError(
-            f"step '{step}' keeps nothing for {', '.join(key)} at {snapshot.name}",
+            f"step '{step}' keeps nothing for {', '.join(key or ['its rows'])} at {snapshot.name}",
             remedy="see which keys there are with headgate state scan",
         )
     at, found = rows[0]["partition"], rows[0]["key"]

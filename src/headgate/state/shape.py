@@ -44,10 +44,12 @@ class StateShape:
         if set(got) != set(wanted):
             raise UsageError(
                 f"the state of '{step}' has another key",
-                expected=", ".join(wanted),
+                expected=", ".join(wanted) or "none",
                 got=", ".join(got) or "none",
                 remedy="name each part of the key, for instance "
-                + " ".join(f"--key {name}=..." for name in wanted),
+                + " ".join(f"--key {name}=..." for name in wanted)
+                if wanted
+                else "leave --key out: all rows have the same",
             )
 
     def stores(self, step: str) -> Sequence[Layout]:

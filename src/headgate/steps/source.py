@@ -15,6 +15,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from headgate import kernel
 from headgate.connectors.base import Expr, Source
 from headgate.durations import Duration, parse_duration
 from headgate.errors import GraphError, UsageError, user_location
@@ -93,6 +94,13 @@ def source_schema(plan: Plan, name: str, source: RawSource) -> StructType:
             "the source's function gave no streaming DataFrame",
             step=name,
             remedy="use spark.readStream in it and return the DataFrame",
+            location=user_location(),
+        )
+    if kernel.stateful_part(df) == "withWatermark":
+        raise GraphError(
+            "the source's function calls withWatermark, and the job's watermark is Headgate's",
+            step=name,
+            remedy="leave it out and give event_time=hg.event_time(...)",
             location=user_location(),
         )
     return df.schema
