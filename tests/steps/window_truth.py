@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,8 +9,17 @@ from typing import Any
 NEVER, ENDED = float("-inf"), float("inf")
 START = 1_700_000_000 // 3600 * 3600
 """Where the seconds of events are counted from; windows are counted from 1970."""
-Event = tuple[int, str, int | None, int]
+Event = tuple[int, str, int | None, int | None]
 """id, key, event time in seconds, value"""
+Result = tuple[Any, ...]
+"""A row of a window: key, start, end, the aggregates, fired_by, pane."""
+
+
+def totals(rows: Sequence[Event]) -> tuple[Any, ...]:
+    """The aggregates n, total and names of some rows."""
+    values = [value for *_, value in rows if value is not None]
+    names = tuple(sorted({f"v{value % 5}" for value in values}))
+    return len(rows), sum(values) if values else None, names
 
 
 @dataclass
@@ -41,14 +49,16 @@ class Truth:
     lateness: int = 0
     every: int = 0
     after: int = 0
-    conditions: Sequence[tuple[Callable[[int, int], bool], bool]] = ()
+    conditions: Sequence[tuple[Callable[[Sequence[Event]], bool], bool]] = ()
     discarding: bool = False
+    clock: int = 0
+    evaluate: Callable[[Sequence[Event]], tuple[Any, ...]] = totals
     windows: dict[tuple[str, int], Open] = field(default_factory=dict)
     newest: float = NEVER
     before: float = NEVER
-    out: Counter[tuple[Any, ...]] = field(default_factory=Counter)
-    late: Counter[int] = field(default_factory=Counter)
-    late_before: int = 0
+    tick: int | None = None
+    out: list[Result] = field(default_factory=list)
+    late: list[int] = field(default_factory=list)
 
     def ends(self, time: int) -> list[int]:
         slide = self.slide or self.size
@@ -56,13 +66,13 @@ class Truth:
         last = (time - shift) // slide * slide + shift + self.size
         return [end for end in range(last, time, -slide) if end - self.size <= time < end]
 
-    def batch(self, events: Sequence[Event], *, ended: bool = False) -> None:
-        """One batch; its watermark is of the batches before it."""
+    def batch(self, events: Sequence[Event], *, ended: bool = False, at: int = 0) -> None:
+        """One batch; its watermark is of the batches before it, `at` its processing time."""
         now = ENDED if ended else max(self.newest - self.delay, self.before)
         touched = (self._sessions if self.session else self._fixed)(events)
         times = [event[2] for event in events if event[2] is not None]
         self.newest = max([self.newest, *times])
-        reached = self._reached(now)
+        reached = ENDED if self._ticked(at) else self._reached(now)
         for key, end in touched:
             window = self.windows[key, end]
             if end <= self.before:
@@ -78,17 +88,6 @@ class Truth:
         self.windows = {w: o for w, o in self.windows.items() if w[1] + self.lateness > now}
         self.before = now
 
-    @property
-    def lost(self) -> int:
-        """How many events were too late, in all batches."""
-        return self.late_before + self.late.total()
-
-    def told(self) -> None:
-        """Forget the rows that were compared."""
-        self.late_before = self.lost
-        self.out.clear()
-        self.late.clear()
-
     def _fixed(self, events: Sequence[Event]) -> set[tuple[str, int]]:
         """Put events into their windows; the windows that got some."""
         touched = set()
@@ -101,14 +100,14 @@ class Truth:
                 window.since += 1
                 touched.add((event[1], end))
             if not still:
-                self.late[event[0]] += 1
+                self.late.append(event[0])
         return touched
 
     def _sessions(self, events: Sequence[Event]) -> set[tuple[str, int]]:
         """Put events into sessions: the sure ones first, the others from the last back."""
         touched: set[tuple[str, int]] = set()
         timed = [event for event in events if event[2] is not None]
-        self.late.update(event[0] for event in events if event[2] is None)
+        self.late += [event[0] for event in events if event[2] is None]
         sure = [e for e in timed if self._end(e) + self.lateness > self.before]
         doubtful = sorted((e for e in timed if e not in sure), key=self._end, reverse=True)
         for event in [*sure, *doubtful]:
@@ -119,7 +118,7 @@ class Truth:
                 if k == key and window.start <= end and end - self.size <= e
             ]
             if event in doubtful and not together:
-                self.late[event[0]] += 1
+                self.late.append(event[0])
                 continue
             merged = Open(end - self.size, [event], 1)
             for k, e in together:
@@ -148,12 +147,17 @@ class Truth:
         last = (now + START) // self.every * self.every - START
         return last if last > self.before else NEVER
 
+    def _ticked(self, at: int) -> bool:
+        if not self.clock:
+            return False
+        before, self.tick = self.tick, at // self.clock
+        return before is not None and before < self.tick
+
     def _early(self, key: str, end: int, reached: float) -> None:
         window = self.windows[key, end]
-        n, total = len(window.rows), sum(row[3] for row in window.rows)
         new, again = set(), False
         for number, (condition, once) in enumerate(self.conditions):
-            if condition(n, total) and not (once and number in window.met):
+            if condition(window.rows) and not (once and number in window.met):
                 new |= {number} if once else set()
                 again |= not once
         if window.start < reached or new or again or (self.after and window.since >= self.after):
@@ -162,10 +166,7 @@ class Truth:
 
     def _fire(self, key: str, end: int, by: str) -> None:
         window = self.windows[key, end]
-        values = [row[3] for row in window.rows]
-        names = tuple(sorted({f"v{value % 5}" for value in values}))
-        total = sum(values) if values else None
-        self.out[key, window.start, end, len(values), total, names, by, window.pane] += 1
+        self.out.append((key, window.start, end, *self.evaluate(window.rows), by, window.pane))
         window.pane += 1
         window.since = 0
         window.on_time |= by != "early"

@@ -275,8 +275,12 @@ class JobDriver:
         return self
 
     def _run_id(self) -> str:
+        """The run that goes on next: a restore from a snapshot begins a new one."""
+        home = Home(self.home).job(self._job.name)
         current = self._current()
-        return current.id if current else "r1"
+        if current is not None and self._from is None:
+            return current.id
+        return f"r{len(home.runs()) + 1 if home.exists() else 1}"
 
     def savepoint(self, label: str | None = None) -> str:
         """Make a savepoint of the last checkpoint; gives the name to restore it by."""
