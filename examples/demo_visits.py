@@ -156,7 +156,7 @@ class Reprocessor(Tutorial):
         sent, late = (len(rows(self.address(topic))) for topic in ("visits", "visits_late"))
         last = [row for row in rows(self.address("visits_counter")) if not row["is_partial"]]
         counted = sum(row["visits"] for row in last)
-        kept &= sent == counted + late
+        kept = kept and sent == counted + late
         print(
             f"{counted} visits in the last row + {late} too late, {sent} were sent: "
             f"{'each is counted once' if kept else 'NOT RIGHT'}",
