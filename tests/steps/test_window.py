@@ -148,6 +148,19 @@ def test_early_rows_do_not_take_the_place_of_the_last_one(job_driver: Make) -> N
     t.run(drain=True)
 
 
+def test_early_rows_wait_until_time_has_passed_inside_the_window(job_driver: Make) -> None:
+    truth = Truth(size=300, delay=600, every=60)
+    job = counting(hg.tumbling("5 minutes"), delay="10 minutes", early=hg.every("1 minute"))
+    t = Told(job_driver(job), truth)
+    t.run((1, "a", 10, 1), (2, "a", 320, 1), (3, "b", 640, 1))  # the watermark is at 40
+    assert t.driver.metrics("counts").get("records_out", 0) == 0
+    t.run((4, "a", 700, 2))  # at 100: only the first window has begun
+    assert t.driver.metrics("counts")["records_out"] == 1
+    t.run((5, "a", 1020, 1))  # at 420: the first is over, the second has begun
+    assert t.driver.metrics("counts")["records_out"] == 3
+    t.run(drain=True)
+
+
 def test_discarded_panes_have_what_came_since_the_last(job_driver: Make) -> None:
     truth = Truth(size=300, delay=60, after=2, discarding=True, lateness=60)
     job = counting(
