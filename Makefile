@@ -3,8 +3,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries test lint format soak soak-kafka bench bench-lookup \
-	bench-savepoint bench-kafka soak-pulsar bench-pulsar lock clean
+.PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries test lint format soak soak-kafka \
+	soak-pulsar bench bench-lookup bench-windows bench-savepoint bench-kafka bench-pulsar lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -108,7 +108,10 @@ soak-kafka: setup ## the store job Kafka to Kafka: driver, executors and broker 
 soak-pulsar: setup ## the store job Pulsar to Pulsar: driver and broker killed (about 20 minutes)
 	@$(BIN)/python -m tests.reliability.soak_pulsar
 
-bench: bench-lookup bench-savepoint bench-kafka bench-pulsar ## all benchmarks
+bench: bench-lookup bench-windows bench-savepoint bench-kafka bench-pulsar ## all benchmarks
+
+bench-windows: setup $(BENCH) ## counts in 5-minute windows: Headgate, Spark's own aggregation, Java Flink
+	@$(BIN)/python -m bench.windows
 
 bench-kafka: setup ## the store job Kafka to Kafka: exactly once against at least once, and latency
 	@$(BIN)/python -m bench.kafka

@@ -1,4 +1,4 @@
-"""Owns the bench's input: seeded orders, users and items, written as log topics.
+"""Owns the bench's input: seeded orders, users and items, or events, written as log topics.
 
 Every segment is drawn from its own seed, so the bytes depend on the sizes and the seed alone,
 not on how many processes wrote them.
@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Protocol
 
 PARTITIONS = 2
 SEGMENT = 100_000
@@ -24,6 +25,20 @@ TABLES = ("users", "items")
 DEFAULT_ROOT = Path(__file__).resolve().parent / ".data"
 # The append time in a segment's name: fixed, so that the same sizes give the same files.
 _APPENDED = 1_470_000_000_000
+
+
+class Drawn(Protocol):
+    """A data set: how many records each topic has, and the lines of each segment."""
+
+    @property
+    def folder(self) -> str: ...
+
+    @property
+    def records(self) -> dict[str, int]: ...
+
+    def lines(self, segment: Segment) -> Iterator[str]: ...
+
+    def as_json(self) -> dict[str, object]: ...
 
 
 @dataclass(frozen=True)
@@ -39,6 +54,22 @@ class Sizes:
     def folder(self) -> str:
         """The name of the folder that holds data of these sizes."""
         return f"orders-{self.orders}-users-{self.users}-items-{self.items}-seed-{self.seed}"
+
+    @property
+    def records(self) -> dict[str, int]:
+        """The topics."""
+        return {"orders": self.orders, "users": self.users, "items": self.items}
+
+    def lines(self, segment: Segment) -> Iterator[str]:
+        """The records of a segment."""
+        if segment.topic == "orders":
+            return order_lines(self, segment)
+        ids = range(segment.first, segment.first + segment.count)
+        return map(user_line if segment.topic == "users" else item_line, ids)
+
+    def as_json(self) -> dict[str, object]:
+        """What is written beside the data."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -127,7 +158,7 @@ def first_orders(data_dir: Path, records: int) -> list[Path]:
     return wanted
 
 
-def generate(sizes: Sizes, *, root: Path = DEFAULT_ROOT, processes: int = 2) -> Path:
+def generate(sizes: Drawn, *, root: Path = DEFAULT_ROOT, processes: int = 2) -> Path:
     """The folder with data of these sizes: the one already there, or a new one.
 
     It is written aside and renamed, so a folder with the final name is complete.
@@ -140,7 +171,7 @@ def generate(sizes: Sizes, *, root: Path = DEFAULT_ROOT, processes: int = 2) -> 
         return final
     aside = root / f"_writing-{sizes.folder}-{os.getpid()}"
     shutil.rmtree(aside, ignore_errors=True)
-    records = {"orders": sizes.orders, "users": sizes.users, "items": sizes.items}
+    records = sizes.records
     work = [segment for topic, n in records.items() for segment in segments(topic, n)]
     try:
         for topic in records:
@@ -153,7 +184,7 @@ def generate(sizes: Sizes, *, root: Path = DEFAULT_ROOT, processes: int = 2) -> 
             for future in as_completed([pool.submit(_write, aside, sizes, s) for s in work]):
                 done += future.result()
                 report(done)
-        _write_json(aside / "sizes.json", asdict(sizes))
+        _write_json(aside / "sizes.json", sizes.as_json())
         aside.rename(final)
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
@@ -161,15 +192,9 @@ def generate(sizes: Sizes, *, root: Path = DEFAULT_ROOT, processes: int = 2) -> 
     return final
 
 
-def _write(root: Path, sizes: Sizes, segment: Segment) -> int:
-    ids = range(segment.first, segment.first + segment.count)
-    lines: Iterator[str]
-    if segment.topic == "orders":
-        lines = order_lines(sizes, segment)
-    else:
-        lines = map(user_line if segment.topic == "users" else item_line, ids)
+def _write(root: Path, sizes: Drawn, segment: Segment) -> int:
     with open(root / segment.path, "w", encoding="utf-8", newline="\n") as file:
-        file.write("\n".join(lines))
+        file.write("\n".join(sizes.lines(segment)))
         file.write("\n")
     return segment.count
 

@@ -1,4 +1,4 @@
-"""Owns running the Flink job of bench/flink in a JVM of its own."""
+"""Owns running the Flink jobs of bench/flink, each in a JVM of its own."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bench.data import TABLES, topic_records
 from bench.java import java, javac
-from bench.process import progress_printer, run_measured
+from bench.process import Finished, progress_printer, run_measured
 from bench.result import Result, result
 from headgate.brokers.jars import fetch
 
@@ -61,8 +62,31 @@ def run_flink(data_dir: Path, out_dir: Path, object_reuse: bool) -> Result:
     >>> run_flink(data, out, True).orders_per_second  # doctest: +SKIP
     110000.0
     """
-    name = "Java Flink, object reuse" if object_reuse else "Java Flink"
+    name = flink_name(object_reuse)
     orders = topic_records(data_dir / "orders")
+    options = {
+        "orders": str(orders),
+        "table-rows": str(sum(topic_records(data_dir / table) for table in TABLES)),
+    }
+    on_line = progress_printer(name, orders)
+    ran, phases = run_job("LookupJob", data_dir, out_dir, object_reuse, options, on_line)
+    return result(name, orders=orders, ran=ran, phases=phases)
+
+
+def flink_name(object_reuse: bool) -> str:
+    """What Flink is called in the results."""
+    return "Java Flink, object reuse" if object_reuse else "Java Flink"
+
+
+def run_job(
+    job: str,
+    data_dir: Path,
+    out_dir: Path,
+    object_reuse: bool,
+    own: Mapping[str, str],
+    on_line: Callable[[str], None],
+) -> tuple[Finished, dict[str, float]]:
+    """Run one of the jobs with options of its own; what it used, and its phases in seconds."""
     work = out_dir / "_flink"
     shutil.rmtree(out_dir, ignore_errors=True)
     work.mkdir(parents=True)
@@ -74,21 +98,20 @@ def run_flink(data_dir: Path, out_dir: Path, object_reuse: bool) -> Result:
         "io.tmp.dirs": str(work / "tmp"),
         "data": str(data_dir),
         "out": str(out_dir),
-        "orders": str(orders),
-        "table-rows": str(sum(topic_records(data_dir / table) for table in TABLES)),
+        **own,
     }
     classpath = _classpath([compile_job(jars, work / "classes"), *jars])
-    command = [java(), *_JVM, "-cp", classpath, "bench.LookupJob"]
+    command = [java(), *_JVM, "-cp", classpath, f"bench.{job}"]
     command += [f"--{key}={value}" for key, value in options.items()]
-    ran = run_measured(command, log=work / "stderr.log", on_line=progress_printer(name, orders))
+    ran = run_measured(command, log=work / "stderr.log", on_line=on_line)
     phases = _phases(ran.lines)
     for folder in ("checkpoints", "tmp"):
         shutil.rmtree(work / folder, ignore_errors=True)
-    return result(name, orders=orders, ran=ran, phases=phases)
+    return ran, phases
 
 
 def compile_job(jars: list[Path], classes: Path) -> Path:
-    """Compile the job with javac, or with the locked Eclipse compiler where there is no JDK."""
+    """Compile the jobs with javac, or with the locked Eclipse compiler where there is no JDK."""
     classes.mkdir(parents=True, exist_ok=True)
     compiler = javac()
     if compiler is not None:

@@ -33,6 +33,11 @@ class Finished:
     peak_rss_mb: float
     cpu_seconds: float
     others_cpu_seconds: float
+    marked_cpu_seconds: float = 0.0
+    """What it used since it printed `STARTED`: its work without the start of the engine."""
+
+
+STARTED = "STARTED"
 
 
 def run_measured(
@@ -65,6 +70,8 @@ def run_measured(
             assert process.stdout is not None
             for line in process.stdout:
                 lines.append(line.rstrip("\n"))
+                if lines[-1] == STARTED:
+                    watch.mark()
                 if on_line is not None:
                     on_line(lines[-1])
             code = process.wait()
@@ -74,7 +81,8 @@ def run_measured(
     if code != 0:
         raise EngineFailed(f"{Path(command[0]).name} ended with {code}; see {log}\n{_why(log)}")
     others = max(0.0, _machine_cpu() - before - watch.cpu_seconds)
-    return Finished(lines, watch.peak_rss_mb, watch.cpu_seconds, others)
+    used = watch.cpu_seconds
+    return Finished(lines, watch.peak_rss_mb, used, others, used - watch.marked)
 
 
 def progress_printer(name: str, total: int) -> Callable[[str], None]:
@@ -155,6 +163,7 @@ class _Watch(threading.Thread):
         self._stopped = threading.Event()
         self._ticks: dict[int, int] = {}
         self.peak_rss_mb = 0.0
+        self.marked = 0.0
 
     @property
     def cpu_seconds(self) -> float:
@@ -168,6 +177,10 @@ class _Watch(threading.Thread):
             pages = sum(use.pages for pid, use in tree.items() if pid in self._ticks)
             self.peak_rss_mb = max(self.peak_rss_mb, pages * _PAGE_MB)
             self._ticks.update((pid, use.ticks) for pid, use in tree.items())
+
+    def mark(self) -> None:
+        """Remember what was used until now."""
+        self.marked = sum(use.ticks for use in _tree(self._root).values()) / _TICKS
 
     def stop(self) -> None:
         self._stopped.set()

@@ -6,46 +6,26 @@ import bench.Rows.Item;
 import bench.Rows.Order;
 import bench.Rows.OrderUser;
 import bench.Rows.User;
-import com.fasterxml.jackson.annotation.JsonInclude;
-import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.ObjectReader;
-import com.fasterxml.jackson.databind.SequenceWriter;
-import com.fasterxml.jackson.databind.SerializationFeature;
-import com.fasterxml.jackson.databind.json.JsonMapper;
-import com.fasterxml.jackson.module.blackbird.BlackbirdModule;
-import java.io.BufferedOutputStream;
 import java.io.IOException;
-import java.io.OutputStream;
 import java.lang.management.ManagementFactory;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Locale;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.LongAdder;
 import org.apache.flink.api.common.JobID;
-import org.apache.flink.api.common.JobStatus;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.functions.OpenContext;
-import org.apache.flink.api.common.functions.RichMapFunction;
-import org.apache.flink.api.common.serialization.BulkWriter;
 import org.apache.flink.api.common.state.ValueState;
 import org.apache.flink.api.common.state.ValueStateDescriptor;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.configuration.Configuration;
-import org.apache.flink.connector.file.sink.FileSink;
 import org.apache.flink.connector.file.src.FileSource;
 import org.apache.flink.connector.file.src.reader.TextLineInputFormat;
 import org.apache.flink.core.fs.FSDataInputStream;
-import org.apache.flink.core.fs.FSDataOutputStream;
-import org.apache.flink.core.fs.Path;
 import org.apache.flink.runtime.jobgraph.JobGraph;
 import org.apache.flink.runtime.minicluster.MiniCluster;
-import org.apache.flink.runtime.minicluster.MiniClusterConfiguration;
 import org.apache.flink.streaming.api.datastream.SingleOutputStreamOperator;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.co.KeyedCoProcessFunction;
-import org.apache.flink.streaming.api.functions.sink.filesystem.bucketassigners.BasePathBucketAssigner;
 import org.apache.flink.util.Collector;
 import org.apache.flink.util.OutputTag;
 
@@ -59,34 +39,19 @@ import org.apache.flink.util.OutputTag;
  * buffering, no restore, checkpoints running all the while. The latch is a static field, which only
  * works because source, operators and main share one JVM; that is what makes it the cheapest way,
  * and so the one most favourable to Flink.
- *
- * <p>For the same reason the last checkpoint, which commits the files, is asked for as soon as the
- * last row is written, instead of waiting up to five seconds for its turn.
  */
 public final class LookupJob {
-    private static final int PARALLELISM = 2;
-
     /** Opened when the tables are loaded. */
     private static final CountDownLatch ORDERS_MAY_START = new CountDownLatch(1);
 
     private static final LongAdder TABLE_ROWS = new LongAdder();
-    private static final LongAdder ROWS_WRITTEN = new LongAdder();
 
     private static final OutputTag<Order> MISSING_USER = new OutputTag<>("missing_users") {};
     private static final OutputTag<OrderUser> MISSING_ITEM = new OutputTag<>("missing_items") {};
 
     private LookupJob() {}
 
-    // ---------------------------------------------------------------- JSON in and out
-
-    private static ObjectMapper mapper() {
-        return JsonMapper.builder()
-                .addModule(new BlackbirdModule())
-                .defaultPropertyInclusion(JsonInclude.Value.construct(
-                        JsonInclude.Include.NON_NULL, JsonInclude.Include.NON_NULL))
-                .disable(SerializationFeature.FLUSH_AFTER_WRITE_VALUE)
-                .build();
-    }
+    // ---------------------------------------------------------------- the orders' files
 
     /** Lines of the orders, from files that are not opened before the tables are loaded. */
     public static final class OrderLines extends TextLineInputFormat {
@@ -101,57 +66,6 @@ public final class LookupJob {
                 throw new IOException("stopped before the tables were loaded", stopped);
             }
             return super.createReader(config, stream);
-        }
-    }
-
-    public static final class Parse<T> extends RichMapFunction<String, T> {
-        private final Class<T> type;
-        private transient ObjectReader reader;
-
-        public Parse(Class<T> type) {
-            this.type = type;
-        }
-
-        @Override
-        public void open(OpenContext context) {
-            reader = mapper().readerFor(type);
-        }
-
-        @Override
-        public T map(String line) throws Exception {
-            return reader.readValue(line);
-        }
-    }
-
-    /**
-     * JSON lines through one generator and one buffer a file. A row-format sink would make a system
-     * call for each row, as Flink's local output stream is not buffered.
-     */
-    public static final class JsonLines<T> implements BulkWriter<T> {
-        private final OutputStream out;
-        private final SequenceWriter writer;
-
-        JsonLines(FSDataOutputStream stream, Class<T> type) throws IOException {
-            out = new BufferedOutputStream(stream, 256 * 1024);
-            writer = mapper().writerFor(type).withRootValueSeparator("\n").writeValues(out);
-        }
-
-        @Override
-        public void addElement(T row) throws IOException {
-            writer.write(row);
-            ROWS_WRITTEN.increment();
-        }
-
-        @Override
-        public void flush() throws IOException {
-            writer.flush();
-        }
-
-        @Override
-        public void finish() throws IOException {
-            writer.flush();
-            out.write('\n');
-            out.flush();
         }
     }
 
@@ -231,26 +145,12 @@ public final class LookupJob {
             String topic,
             TextLineInputFormat lines,
             Class<T> type) {
-        List<Path> partitions = new ArrayList<>();
-        for (java.io.File file : new java.io.File(data, topic).listFiles()) {
-            if (file.getName().startsWith("partition-")) {
-                partitions.add(new Path(file.toURI()));
-            }
-        }
         FileSource<String> source =
-                FileSource.forRecordStreamFormat(lines, partitions.toArray(new Path[0])).build();
+                FileSource.forRecordStreamFormat(lines, Harness.partitions(data, topic)).build();
         return env.fromSource(source, WatermarkStrategy.noWatermarks(), topic)
-                .map(new Parse<>(type))
+                .map(new Harness.Parse<>(type))
                 .returns(TypeInformation.of(type))
                 .name("parse " + topic);
-    }
-
-    private static <T> FileSink<T> files(String out, String name, Class<T> type) {
-        return FileSink.forBulkFormat(
-                        new Path(new java.io.File(out, name).toURI()),
-                        stream -> new JsonLines<>(stream, type))
-                .withBucketAssigner(new BasePathBucketAssigner<>())
-                .build();
     }
 
     private static JobGraph graph(Configuration config, String data, String out) {
@@ -274,55 +174,31 @@ public final class LookupJob {
                         .process(new ItemLookup())
                         .uid("items_lookup");
 
-        enriched.sinkTo(files(out, "enriched", Enriched.class));
-        withUser.getSideOutput(MISSING_USER).sinkTo(files(out, "missing_users", Order.class));
-        enriched.getSideOutput(MISSING_ITEM).sinkTo(files(out, "missing_items", OrderUser.class));
+        enriched.sinkTo(Harness.files(out, "enriched", Enriched.class));
+        withUser.getSideOutput(MISSING_USER).sinkTo(Harness.files(out, "missing_users", Order.class));
+        enriched.getSideOutput(MISSING_ITEM).sinkTo(Harness.files(out, "missing_items", OrderUser.class));
         return env.getStreamGraph().getJobGraph();
-    }
-
-    /** Options come as `--key=value`: ours (data, out, ...), and any of Flink's own. */
-    private static Configuration options(String[] args) {
-        Configuration config = new Configuration();
-        for (String arg : args) {
-            int equals = arg.indexOf('=');
-            config.setString(arg.substring(2, equals), arg.substring(equals + 1));
-        }
-        return config;
     }
 
     public static void main(String[] args) throws Exception {
         long jvm = ManagementFactory.getRuntimeMXBean().getStartTime();
-        Configuration config = options(args);
+        Configuration config = Harness.options(args);
         String data = config.getString("data", "");
         String out = config.getString("out", "");
         long tableRows = Long.parseLong(config.getString("table-rows", "0"));
         long orders = Long.parseLong(config.getString("orders", "0"));
-        MiniClusterConfiguration cluster =
-                new MiniClusterConfiguration.Builder()
-                        .setConfiguration(config)
-                        .setNumTaskManagers(1)
-                        .setNumSlotsPerTaskManager(PARALLELISM)
-                        .withRandomPorts()
-                        .build();
-        try (MiniCluster flink = new MiniCluster(cluster)) {
+        try (MiniCluster flink = Harness.cluster(config)) {
             flink.start();
             long started = System.currentTimeMillis();
             JobID job = flink.submitJob(graph(config, data, out)).get().getJobID();
 
-            waitFor(flink, job, TABLE_ROWS, tableRows, "tables");
+            Harness.waitFor(flink, job, TABLE_ROWS, tableRows, "tables");
             long loaded = System.currentTimeMillis();
             ORDERS_MAY_START.countDown();
 
-            waitFor(flink, job, ROWS_WRITTEN, orders, "orders");
+            Harness.waitFor(flink, job, Harness.ROWS_WRITTEN, orders, "orders");
             long written = System.currentTimeMillis();
-            while (!finished(flink, job)) {
-                // The future of a checkpoint that the job's end overtakes is never completed, and
-                // one that comes too early for some task fails: look at the job, ask again.
-                CompletableFuture<String> checkpoint = flink.triggerCheckpoint(job);
-                do {
-                    Thread.sleep(5);
-                } while (!checkpoint.isDone() && !finished(flink, job));
-            }
+            Harness.commit(flink, job);
             long done = System.currentTimeMillis();
             System.out.printf(
                     Locale.ROOT,
@@ -332,31 +208,6 @@ public final class LookupJob {
                     done - loaded,
                     done - written);
             System.out.flush();
-        }
-    }
-
-    private static boolean finished(MiniCluster flink, JobID job) throws Exception {
-        JobStatus status = flink.getJobStatus(job).get();
-        if (status.isTerminalState() && status != JobStatus.FINISHED) {
-            flink.requestJobResult(job)
-                    .get()
-                    .toJobExecutionResult(LookupJob.class.getClassLoader());
-        }
-        return status == JobStatus.FINISHED;
-    }
-
-    private static void waitFor(
-            MiniCluster flink, JobID job, LongAdder counter, long wanted, String what)
-            throws Exception {
-        for (int polls = 0; counter.sum() < wanted; polls++) {
-            if (polls % 100 == 99) {
-                System.out.printf("PROGRESS %s %d%n", what, counter.sum());
-                if (finished(flink, job)) {
-                    throw new IllegalStateException(
-                            "finished with " + counter.sum() + " of " + wanted + " " + what);
-                }
-            }
-            Thread.sleep(10);
         }
     }
 }
