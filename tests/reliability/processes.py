@@ -21,15 +21,15 @@ class Driver:
 
     def __init__(
         self, app: Path, data: Path | Topics, home: Path, *flags: str, spark: tuple[str, ...] = (),
-        env: dict[str, str] | None = None,
+        env: dict[str, str] | None = None, job: str = "store",
+        names: tuple[str, ...] = (*INPUTS, *OUTPUTS),
     ) -> None:  # fmt: skip
         topics = topics_of(data)
-        names = (*INPUTS, *OUTPUTS)
         sets = [word for name in names for word in ("--set", f"{name}={topics.address(name)}")]
         self.log = home.parent / "driver.log"
         with open(self.log, "a") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "headgate.cli.main", "run", f"{app}:store", "--home",
+                [sys.executable, "-m", "headgate.cli.main", "run", f"{app}:{job}", "--home",
                  str(home), *sets, *flags, *(("--", *spark) if spark else ())],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                 env={**os.environ, **(env or {})}, start_new_session=True,

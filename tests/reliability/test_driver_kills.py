@@ -71,16 +71,16 @@ def assert_truth(spark: SparkSession, data: Path | Topics, home: Path, orders: i
     assert counted == +truth.counts, "every step's counters"
 
 
-def checkpoints(home: Path) -> int:
+def checkpoints(home: Path, job: str = "store") -> int:
     """How many checkpoints the job has made, without those that a fork began with."""
-    runs = Home(str(home)).job("store").runs() if home.exists() else []
+    runs = Home(str(home)).job(job).runs() if home.exists() else []
     return sum(len(r.checkpoint_ids()) - (r.read().parent is not None) for r in runs)
 
 
-def work_a_while(driver: Driver, home: Path, more: int, seconds: float) -> bool:
+def work_a_while(driver: Driver, home: Path, more: int, seconds: float, job: str = "store") -> bool:
     """Let a driver make some checkpoints and go on a little; False if it refused to start."""
-    before, until = checkpoints(home), time.monotonic() + 180
-    while checkpoints(home) < before + more:
+    before, until = checkpoints(home, job), time.monotonic() + 180
+    while checkpoints(home, job) < before + more:
         if driver.process.poll() is not None:
             assert driver.process.returncode == 5, driver.text()[-3000:]
             return False

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.headgate.window
 
+import scala.collection.mutable
+
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution.streaming.state._
@@ -51,7 +53,7 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
     ticked || reached > (if (spec.session) buffers.start(window) else timeOf(key) - spec.size)
 
   /** Windows that end after one time and by another, in order; nothing outside is read. */
-  private def between(after: Long, by: Long,
+  protected def between(after: Long, by: Long,
       in: StateStore = store): StateStoreIterator[UnsafeRowPair] = {
     def at(time: Long) = {
       val row = new GenericInternalRow(keys + 1)
@@ -219,9 +221,20 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
   }
 }
 
-/** Tumbling and sliding windows: a group of new rows says itself which window it is for. */
+/**
+ * Tumbling and sliding windows: a group of new rows says itself which window it is for.
+ *
+ * Most windows are new when time goes forward, and a read that finds nothing costs as much as one
+ * that does. Of an end with many keys it is found out once whether any was there before the batch.
+ */
 final class FixedWindowTask(plan: WindowPlan, opened: OpenStores, input: Iterator[InternalRow],
     finished: WindowTask => Unit) extends WindowTask(plan, opened, finished) {
+  /** The windows with one end: how many this batch has put, as long as none was there before. */
+  private final class Ending { var put = 0; var allNew = false; var someOld = false }
+  private val endings = new mutable.LongMap[Ending]
+  private var ending: Ending = null
+  private var endingAt = Long.MinValue
+
   override protected def inputLeft: Boolean = input.hasNext
 
   override protected def takeInput(): InternalRow = {
@@ -230,7 +243,7 @@ final class FixedWindowTask(plan: WindowPlan, opened: OpenStores, input: Iterato
     else {
       came(rows.count(group))
       val key = rows.key(group)
-      val old = store.get(key)
+      val old = stored(key)
       val noted = old != null && buffers.since(old) > 0L
       if (old == null) counters.inserted.inc()
       val in = rows.value(group)
@@ -238,4 +251,31 @@ final class FixedWindowTask(plan: WindowPlan, opened: OpenStores, input: Iterato
       said
     }
   }
+
+  private def stored(key: UnsafeRow): UnsafeRow = {
+    val end = timeOf(key)
+    if (ending == null || end != endingAt) {
+      ending = endings.getOrElseUpdate(end, new Ending)
+      endingAt = end
+    }
+    // after some keys that were not there a scan is worth it: it sees those, and others if there are
+    if (ending.put == FixedWindowTask.Tries && !ending.someOld && !ending.allNew) {
+      val scan = between(end - 1, end)
+      try {
+        var found = 0
+        while (found <= ending.put && scan.hasNext) { scan.next(); found += 1 }
+        if (found == ending.put) ending.allNew = true else ending.someOld = true
+      } finally scan.close()
+    }
+    if (ending.allNew) null
+    else {
+      val found = store.get(key)
+      if (found != null) ending.someOld = true else ending.put += 1
+      found
+    }
+  }
+}
+
+object FixedWindowTask {
+  private val Tries = 16
 }
