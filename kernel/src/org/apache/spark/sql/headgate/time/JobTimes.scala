@@ -50,11 +50,7 @@ object JobTimes {
 
   private def raise(query: StreamExecution, time: JobTime): Unit = {
     val tracker = RunningBatch.tracker(query)
-    time.watermark.filter(_ > tracker.currentWatermark).foreach { to =>
-      // Spark has noted the old one if it asked before whether this batch is needed, and insists on it
-      Option(query.lastExecution).foreach(_.watermarkPropagator.purge(Long.MaxValue))
-      tracker.setWatermark(to)
-    }
+    time.watermark.filter(_ > tracker.currentWatermark).foreach(tracker.setWatermark)
   }
 
   /** A query copies its session's settings when it is made. */
