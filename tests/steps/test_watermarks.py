@@ -198,7 +198,9 @@ def test_a_running_job_closes_windows_when_a_source_becomes_idle(
     handle = hg.start(running, spark=spark, home=str(tmp_path / "home"))
     until = monotonic() + 90
     while not (out.exists() and list(out.read(None))):
-        assert handle.running and monotonic() < until
+        if not handle.running:
+            handle.wait()  # says why
+        assert monotonic() < until
         sleep(0.05)
     handle.stop(savepoint=False)
     assert [json.loads(r.value or "")["n"] for r in out.read(None)] == [2]

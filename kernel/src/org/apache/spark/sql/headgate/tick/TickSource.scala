@@ -21,7 +21,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 /**
  * Spark asks the last batch's operators whether another batch is needed, but a query that was just
  * started has no last batch (MicroBatchExecution.constructNextBatch): rows whose time ran out while
- * the job was down would wait for new input. This source has one new offset, and no row, a start.
+ * the job was down would wait for new input. This source has one new offset, and no row, a start; and
+ * one when a source seems to have become idle.
  *
  * In a drain it has one for every batch, and ends event time after a batch in which no other source
  * moved: such a query reads up to where its sources were when it began, and that is reached then.
@@ -66,10 +67,10 @@ private[tick] final class TickStream(drain: Boolean)
   override def latestOffset(): Offset = throw new UnsupportedOperationException("needs a start")
   override def latestOffset(start: Offset, limit: ReadLimit): Offset = {
     val session = SparkSession.active
-    JobTimes.asking(session)
     val from = start.asInstanceOf[TickOffset]
     val draining = drain && !from.drained
-    if (ticked && !draining) start
+    if (!ticked) JobTimes.begins(session)
+    if (ticked && !draining && (from.drained || !JobTimes.batchNeeded(session))) start
     else {
       ticked = true
       TickOffset(from.n + 1, from.drained || draining && Drained.atTheEnd(session))

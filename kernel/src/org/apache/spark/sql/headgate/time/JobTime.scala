@@ -26,21 +26,14 @@ final case class SourceTime(delay: Long, idleAfter: Option[Long], watermark: Opt
  * The event time of a job while its query runs (driver only, on the query's thread).
  *
  * A source is idle only if it was asked and had nothing: a long batch is no silence, and neither is
- * the time in which the job was down if rows were waiting. So silence counts until `known`, the last
- * time at which all sources were asked and it is known what they gave.
+ * the time in which the job was down if rows were waiting. So silence counts until `known`, the time of
+ * the last batch, for which all sources were asked.
  */
 final class JobTime private (private var sources: Map[String, SourceTime], private var known: Option[Long]) {
-  private var asked: Option[Long] = None
   private val watched = mutable.ArrayBuffer.empty[(String, NewestTime)]
 
   /** What a node of the plan sees of a source in the batch that is under way. */
   def watch(source: String, times: NewestTime): Unit = watched.synchronized(watched += source -> times)
-
-  /** Sources are asked for a batch: what they were asked before has led to a batch or to nothing. */
-  def asking(now: Long): Unit = {
-    asked.foreach(last => if (known.forall(_ < last)) known = asked)
-    asked = Some(now)
-  }
 
   /** A batch of this time has what the watched nodes saw. */
   def batchEnds(time: Long): Unit = {
@@ -58,8 +51,13 @@ final class JobTime private (private var sources: Map[String, SourceTime], priva
   }
 
   /** The least watermark of the sources that are not idle; none while one of them has none. */
-  def watermark: Option[Long] = {
-    val counting = sources.values.filter(_.idleSince(known).isEmpty)
+  def watermark: Option[Long] = watermarkAt(known)
+
+  /** What it would be if a batch found now that those without rows still have none. */
+  def watermarkIfStill(now: Long): Option[Long] = watermarkAt(Some(now))
+
+  private def watermarkAt(until: Option[Long]): Option[Long] = {
+    val counting = sources.values.filter(_.idleSince(until).isEmpty)
     if (counting.isEmpty || counting.exists(_.watermark.isEmpty)) None
     else Some(counting.map(_.watermark.get).min)
   }

@@ -29,12 +29,22 @@ object JobTimes {
     conf.getOption(Key).map(JobTime.parse(_, conf.get(AdvanceKey, "{}"))).orNull
   }
 
-  /** Called when the query asks its sources for a batch: a source may have become idle meanwhile. */
-  def asking(session: SparkSession): Unit =
-    for (query <- RunningBatch.query(session); time <- of(session)) {
-      time.asking(query.triggerClock.getTimeMillis())
-      raise(query, time)
-    }
+  /** Called before the first batch of a query: other sources may count than did in its last. */
+  def begins(session: SparkSession): Unit =
+    for (query <- RunningBatch.query(session); time <- of(session)) raise(query, time)
+
+  /**
+   * Whether a batch is needed to find a source idle. The watermark rises with its end: Spark wants
+   * that of a batch unchanged once it has thought about running it (PropagateWatermarkSimulator).
+   */
+  def batchNeeded(session: SparkSession): Boolean = {
+    val found = for {
+      query <- RunningBatch.query(session)
+      time <- of(session)
+      mark <- time.watermarkIfStill(query.triggerClock.getTimeMillis())
+    } yield mark > RunningBatch.tracker(query).currentWatermark
+    found.getOrElse(false)
+  }
 
   /** Called when the sinks of a batch have committed, before Spark does; JSON for the journal. */
   def batchEnds(session: SparkSession): Option[String] =
