@@ -201,6 +201,17 @@ def test_sessions_begin_lengthen_and_join(job_driver: Make) -> None:
     assert t.driver.state("counts", "sessions").all() == []
 
 
+def test_a_row_at_the_very_end_of_a_session_is_in_it_however_the_batches_were_cut(
+    job_driver: Make,
+) -> None:
+    truth = Truth(size=60, delay=30, session=True)
+    t = Told(job_driver(counting(hg.session("1 minute"), delay="30 seconds")), truth)
+    t.run((1, "a", 0, 1), (2, "b", 90, 2))  # the watermark is at 60, where a's session ends
+    t.run((3, "a", 60, 3))
+    t.run(drain=True)
+    assert ("a", 0, 120, 2, 4, ("v1", "v3"), "on_time", 0) in truth.out
+
+
 def test_early_rows_by_processing_time(job_driver: Make) -> None:
     early = hg.every("1 hour", clock="processing")
     t = job_driver(counting(hg.tumbling("15 minutes"), early=early))

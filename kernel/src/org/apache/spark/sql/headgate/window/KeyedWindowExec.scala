@@ -38,11 +38,15 @@ case class KeyedWindowExec(child: SparkPlan, spec: Windowing, keys: Seq[Attribut
   override protected def withNewChildInternal(c: SparkPlan): KeyedWindowExec = copy(child = c)
   override val stateStoreNames: Seq[String] = stores.map(_.name)
 
+  // A row at the very end of a session is still in it, and is on time while the watermark is there:
+  // a session ends when the watermark is beyond its end, or what it has would depend on the batches.
+  private def behind: Long = if (spec.session) 1L else 0L
+
   /** The watermarks of the batch before and of this one, in microseconds. */
   @transient private lazy val watermarks: (Long, Long) = batch.fold((Long.MinValue, Long.MinValue)) { b =>
     val drained = Drained.of(session)
     def micros(millis: Long, ended: Boolean) =
-      if (ended) Long.MaxValue else if (millis > 0) millis * 1000L else Long.MinValue
+      if (ended) Long.MaxValue else if (millis > 0) millis * 1000L - behind else Long.MinValue
     (micros(b.watermarkBeforeMs, drained.before), micros(b.watermarkMs, drained.now))
   }
 
@@ -51,7 +55,7 @@ case class KeyedWindowExec(child: SparkPlan, spec: Windowing, keys: Seq[Attribut
   @transient private lazy val clockDue = new LeastDeadline
   override def shouldRunAnotherBatch(watermark: Long): Boolean = {
     val next = RunningBatch.nextWatermarkMs(session)
-    next > 0 && due.value <= next * 1000L ||
+    next > 0 && due.value <= next * 1000L - behind ||
       spec.clock > 0 && clockDue.value <= System.currentTimeMillis() + JobClock.offset(session)
   }
 
