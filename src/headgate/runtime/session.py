@@ -40,6 +40,8 @@ _FIXED = {
 _DEFAULTS = {
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "1000",
+    # a step needs a dozen generated classes: with Spark's 100, larger jobs compile in every batch
+    "spark.sql.codegen.cache.maxEntries": "2000",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
