@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries test lint format soak soak-kafka \
-	soak-pulsar bench bench-lookup bench-windows bench-savepoint bench-kafka bench-pulsar lock clean
+	soak-pulsar soak-windows bench bench-lookup bench-windows bench-savepoint bench-kafka bench-pulsar lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -107,6 +107,9 @@ soak-kafka: setup ## the store job Kafka to Kafka: driver, executors and broker 
 
 soak-pulsar: setup ## the store job Pulsar to Pulsar: driver and broker killed (about 20 minutes)
 	@$(BIN)/python -m tests.reliability.soak_pulsar
+
+soak-windows: setup ## thousands of random windows, crashes and restores against plain Python (about 30 minutes)
+	@$(BIN)/python -m tests.reliability.soak_windows
 
 bench: bench-lookup bench-windows bench-savepoint bench-kafka bench-pulsar ## all benchmarks
 
