@@ -23,10 +23,12 @@ from tests.steps.window_checks import check_final_rows
 from tests.steps.window_story import Plot, Story
 from tests.steps.window_truth import Event, Result
 
+ASKED = "HEADGATE_WINDOW_CASES" in os.environ
 CASES = int(os.environ.get("HEADGATE_WINDOW_CASES", "500"))
 KEYS = "abcdefghijklmnopqr"
 STEPS = 7
-JOBS = -(-CASES // (STEPS * len(KEYS)))
+# a rare key may have no row at all in a random stream, so with other seeds there are jobs to spare
+JOBS = -(-CASES // (STEPS * len(KEYS))) + (1 + CASES // 5000 if ASKED else 0)
 compared: dict[int, int] = {}
 
 
@@ -39,7 +41,7 @@ def plot(seed: int) -> Plot:
 @settings(
     max_examples=JOBS,
     deadline=None,
-    derandomize="HEADGATE_WINDOW_CASES" not in os.environ,
+    derandomize=not ASKED,
     database=None,
     print_blob=False,
     phases=[Phase.explicit, Phase.generate],
