@@ -128,7 +128,16 @@ def test_the_state_of_windows_can_be_looked_at(
     capsys.readouterr()
     assert invoke(["state", "get", "visits", "visits_15m", "--key", "page=a", "--json"]) == 0
     shown = capsys.readouterr().out
-    assert '"visits.count": 2' in shown and "window_end" in shown
+    assert '"visits": 2' in shown and '"window_end": "2026-01-01 10:15:00' in shown
     assert invoke(["checkpoint", "show", "visits"]) == 0
     line = capsys.readouterr().out.splitlines()[-1]
     assert line == f"watermark {local_time(datetime(2026, 1, 1, 9, 56, tzinfo=UTC))}"
+    more = [("a", "10:02"), ("a", "10:16"), ("b", "10:17")]
+    topic.append([Record(json.dumps({"page": p, "at": f"2026-01-01T{t}:00Z"})) for p, t in more])
+    assert invoke(["run", "app.py", "--bounded", "--quiet"]) == ExitCode.DONE
+    capsys.readouterr()
+    assert invoke(["state", "diff", "visits@ck:0", "visits_15m", "--json"]) == 0
+    diff = json.loads(capsys.readouterr().out)
+    assert diff["counts"] == {"added": 2, "removed": 0, "changed": 1}
+    (changed,) = [row for row in diff["rows"] if row["change"] == "changed"]
+    assert (changed["before"]["visits"], changed["after"]["visits"]) == (2, 3)

@@ -69,6 +69,21 @@ def test_the_reprocessors_visits_give_its_rows_and_the_last_one_again_after_a_re
     assert t.metrics("visits_15m") == {"records_in": 16, "records_out": 6, "records_out_late": 1}
 
 
+def test_one_last_row_a_window_across_a_crash_and_its_count_in_a_savepoint(
+    job_driver: Make,
+) -> None:
+    t = job_driver(load_app(str(VISITS / "visits.py")).job)
+    t.send("visits", {"visit_id": 1, "event_time": "2026-01-01T12:01:00"}).run()
+    savepoint = t.savepoint()
+    t.send("visits", {"visit_id": 1, "event_time": "2026-01-01T12:02:00"})
+    t.crash(at="after_sink").restore().advance_watermark("visits", "2026-01-01T12:15:00").run()
+    last = [(r["visits"], r["is_partial"]) for r in t.rows("visits_counter") if not r["is_partial"]]
+    assert last == [(2, False)]
+    t.restore(savepoint, parallelism=3)
+    kept = t.state("visits_15m").get(visit_id=1)
+    assert kept["visits"] == 1 and f"{kept['window_end']:%H:%M}" == "12:15"
+
+
 def test_windows_of_45_seconds_are_told_after_every_fourth_visit(job_driver: Make) -> None:
     t = job_driver(load_app(str(VISITS / "windows.py")).job)
     t.send("visits", *generated(0, 60)).run()

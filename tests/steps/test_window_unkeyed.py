@@ -70,7 +70,7 @@ def test_all_rows_are_in_one_window_of_each_kind(job_driver: Make) -> None:
     assert all(entry["key"] == {} for entry in t.state("session").all())
     reader = StateReader(t.spark, find_snapshot(Home(t.home), "latest", "all"))
     found = [row.asDict(recursive=True) for row in reader.get("tumbling", {}).collect()]
-    assert [r["row"]["n.count"] for r in found] == [5]
+    assert [r["row"]["n"] for r in found] == [5]
     t.restore(t.checkpoint(), parallelism=3)
     t.send("visits", *[record(e) for e in EVENTS[25:]]).run(drain=True)
     fives = [(s, s + 300, within(s, s + 300)) for s in range(0, 1500, 300)]

@@ -165,7 +165,10 @@ def diff(
 
         second = StateReader(reader.spark, kept)
         counts, rows = diff_states(
-            reader.frame(step, state), second.frame(step, state), limit=limit
+            reader.frame(step, state),
+            second.frame(step, state),
+            limit=limit,
+            apart=reader.shape.beside_key(reader.shape.store(step, state)[0]),
         )
     value = {
         "job": snapshot.job,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -16,6 +17,8 @@ from headgate.snapshots.snapshot import Snapshot
 from headgate.state.shape import ROWS, StateShape
 
 _ALL = "__hg_all"
+_TIMES = ("window_start", "window_end")
+"""Kept as microseconds."""
 
 
 class StateReader:
@@ -73,16 +76,12 @@ class StateReader:
             F.col(f"key.`{fields[at]}`").alias(name)
             for at, name in zip(layout["partition_by"], names, strict=bool(names))
         ]
-        others = [
-            F.col(f"key.`{field}`")
-            for at, field in enumerate(fields)
-            if at not in layout["partition_by"]
-        ]
+        others = [_shown("key", field, field) for field in self.shape.beside_key(layout)]
         named = [f["name"] for f in layout["value"]["fields"]]
         if named == ["row"]:
             value = F.col("value.row").alias("row")
         else:
-            columns = [F.col(f"value.`{name}`") for name in named]
+            columns = [_shown("value", *pair) for pair in zip(named, titles(named), strict=True)]
             name = "row" if layout["name"] == ROWS else str(layout["name"])
             value = F.struct(*others, *columns).alias(name)
         return rows.select(F.struct(*parts).alias("key"), value, "partition")
@@ -130,6 +129,25 @@ class StateView:
 def entry(row: Row) -> dict[str, Any]:
     """A row of a state frame as plain values, without its partition."""
     return {name: _plain(value) for name, value in row.asDict().items() if name != "partition"}
+
+
+def titles(names: Sequence[str]) -> list[str]:
+    """What the columns of a state are called: an aggregate that keeps one value by its own name.
+
+    >>> titles(["visits.count", "mean.sum", "mean.count", "pane"])
+    ['visits', 'mean.sum', 'mean.count', 'pane']
+    """
+    of = Counter(name.rpartition(".")[0] for name in names)
+    alone = [name.rpartition(".")[0] for name in names]
+    return [
+        short if short and of[short] == 1 and short not in names else name
+        for name, short in zip(names, alone, strict=True)
+    ]
+
+
+def _shown(struct: str, field: str, title: str) -> Column:
+    column = F.col(f"{struct}.`{field}`")
+    return (F.timestamp_micros(column) if field in _TIMES else column).alias(title)
 
 
 def _literal(value: Any, kind: DataType) -> Column:

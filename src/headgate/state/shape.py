@@ -62,6 +62,12 @@ class StateShape:
             )
         return found
 
+    @staticmethod
+    def beside_key(layout: Layout) -> list[str]:
+        """What tells rows of the same key apart, for instance the end of their window."""
+        fields = [str(field["name"]) for field in layout["key"]["fields"]]
+        return [name for at, name in enumerate(fields) if at not in layout["partition_by"]]
+
     def store(self, step: str, name: str) -> tuple[Layout, int]:
         """The layout of one store of a step, and its number."""
         for number, layout in enumerate(self.stores(step)):

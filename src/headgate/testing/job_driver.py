@@ -26,7 +26,7 @@ from headgate.runtime.run import run
 from headgate.runtime.session import get_session
 from headgate.snapshots.home import Home, RunHome
 from headgate.snapshots.savepoints import create_savepoint
-from headgate.snapshots.snapshot import snapshot_of
+from headgate.snapshots.snapshot import find_snapshot, snapshot_of
 from headgate.snapshots.spark_log import latest_committed
 from headgate.state import ROWS, StateReader, StateView
 from headgate.testing.rows import typed
@@ -207,7 +207,10 @@ class JobDriver:
         )
 
     def state(self, step: str, name: str = ROWS) -> StateView:
-        """The rows that a step keeps after the last checkpoint."""
+        """The rows that a step keeps after the last checkpoint, or in the snapshot restored."""
+        if self._from is not None:
+            chosen = find_snapshot(Home(self.home), self._from, self._job.name)
+            return StateReader(self._session, chosen).view(step, name)
         batch = latest_committed(self._run_home)
         if batch is None:
             raise UsageError("the job has no checkpoint yet", remedy="call run() first")
