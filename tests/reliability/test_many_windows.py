@@ -82,7 +82,8 @@ class Windows:
 
     def open(self) -> dict[str, int]:
         """How many windows the state of each step must still have."""
-        kept = {"tumbling": LATENESS, "sliding": 0, "sessions": 0}
+        # a session is open until the watermark is beyond its end: a row at its end still joins it
+        kept = {"tumbling": LATENESS, "sliding": 0, "sessions": 1}
         watermark = max(at for _, _, at in self._visits) - DELAY
         return {
             step: sum(end + kept[step] > watermark for end in ends)

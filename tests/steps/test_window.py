@@ -7,9 +7,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from pyspark.sql import functions as F
 
 import headgate as hg
+from headgate.connectors import log
 from headgate.testing import JobDriver
 from tests.steps.window_truth import START, Event, Truth
 
@@ -146,6 +148,18 @@ def test_early_rows_do_not_take_the_place_of_the_last_one(job_driver: Make) -> N
     t.run((9, "b", 310, 1))
     t.run((10, "a", 1000, 1))
     t.run(drain=True)
+
+
+def test_a_condition_that_is_met_as_the_window_closes_is_told(
+    job_driver: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "MAX_RECORDS", "1")  # each in a batch of its own
+    early = [hg.after_count(2), hg.when("total > 40")]
+    t = job_driver(counting(hg.tumbling("15 minutes"), early=early))
+    t.send("visits", *[record(e) for e in ((1, "a", 10, 1), (2, "b", 1000, 1), (3, "a", 20, 50))])
+    t.run()
+    rows = [(r["page"], r["total"], r["fired_by"], r["pane"]) for r in t.rows("out")]
+    assert sorted(rows) == [("a", 51, "early", 0), ("a", 51, "on_time", 1)]
 
 
 def test_early_rows_wait_until_time_has_passed_inside_the_window(job_driver: Make) -> None:

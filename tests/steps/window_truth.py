@@ -79,8 +79,8 @@ class Truth:
             window = self.windows[key, end]
             if end <= self.before:
                 self._fire(key, end, "late" if window.on_time else "on_time")
-            elif end > now:
-                self._early(key, end, reached)
+            else:
+                self._early(key, end, reached, closing=end <= now)
         for (key, end), window in self.windows.items():
             if end > now and window.start < reached and window.since:
                 self._fire(key, end, "early")
@@ -155,14 +155,16 @@ class Truth:
         before, self.tick = self.tick, at // self.clock
         return before is not None and before < self.tick
 
-    def _early(self, key: str, end: int, reached: float) -> None:
+    def _early(self, key: str, end: int, reached: float, *, closing: bool) -> None:
+        """An early row; a window that closes in this batch tells only that a condition is met."""
         window = self.windows[key, end]
         new, again = set(), False
         for number, (condition, once) in enumerate(self.conditions):
             if condition(window.rows) and not (once and number in window.met):
                 new |= {number} if once else set()
                 again |= not once
-        if window.start < reached or new or again or (self.after and window.since >= self.after):
+        timely = window.start < reached or (self.after and window.since >= self.after)
+        if new or again or (timely and not closing):
             self._fire(key, end, "early")
             window.met |= new
 

@@ -92,17 +92,22 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
       val by = if (buffers.has(window, WindowStores.OnTime)) rows.Late else rows.OnTime
       said = rows.result(key, window, by)
       buffers.fired(window, WindowStores.OnTime, spec.discarding)
-    } else if (end > now) {
+    } else {
+      // a condition is told of also by a window that closes in this batch: an alert must not be lost
       val flags = rows.conditionsMet(key, window)
-      if (timeHasPassed(key, window) || flags != 0 || (spec.afterCount > 0 && buffers.since(window) >= spec.afterCount)) {
+      val open = end > now
+      if (flags != 0 || open && (timeHasPassed(key, window) || countReached(window))) {
         said = rows.result(key, window, rows.Early)
         buffers.fired(window, if (flags > 0) flags else 0, spec.discarding)
       } else {
-        if (changed != null && !noted) changed.put(key, nothing)
+        if (open && changed != null && !noted) changed.put(key, nothing)
         window
       }
-    } else window
+    }
   }
+
+  private def countReached(window: UnsafeRow): Boolean =
+    spec.afterCount > 0 && buffers.since(window) >= spec.afterCount
 
   protected def put(key: UnsafeRow, window: UnsafeRow): Unit = {
     store.put(key, window)
