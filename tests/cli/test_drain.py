@@ -40,7 +40,10 @@ def counts(folder: Path) -> list[tuple[str, str, int]]:
 
 
 def test_a_drained_run_closes_all_windows(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("app.py").write_text(APP)
@@ -58,7 +61,9 @@ def test_a_drained_run_closes_all_windows(
     assert invoke(["run", "app.py", "--bounded", "--drain"]) == ExitCode.DONE
     assert counts(tmp_path)[-1] == ("b", "10:30", 1) and len(counts(tmp_path)) == 4
     topic.append([Record(json.dumps({"page": "b", "at": "2026-01-01T10:50:00Z"}))])
+    capsys.readouterr()
     assert invoke(["run", "app.py", "--bounded", "--drain"]) == ExitCode.DONE
+    assert "a drain has ended its event time" in capsys.readouterr().err
     assert len(counts(tmp_path)) == 4
     assert len(list(TopicFiles(tmp_path / "too_late").read(None))) == 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 
@@ -102,6 +103,12 @@ def test_state_survives_a_restore_with_another_parallelism_and_one_more_aggregat
 
     t = job_driver(counting(hg.tumbling("5 minutes")))
     t.send("visits", record((1, "a", 10, 1)), record((2, "b", 20, 2))).run()
+    longer = counting(hg.tumbling("5 minutes"), allowed_lateness="1 hour")
+    with pytest.raises(RefusedError, match="and is 1 hour, so windows that were closed"):
+        t.restore(t.checkpoint(), job=longer).run()
+    other = counting(hg.tumbling("5 minutes"), panes="discarding")
+    with pytest.raises(RefusedError, match="its panes were accumulating and are discarding"):
+        t.restore(t.checkpoint(), job=other).run()
     with pytest.raises(RefusedError, match="its windows were tumbling 5 minutes and are"):
         t.restore(t.checkpoint(), job=counting(hg.tumbling("6 minutes"))).run()
     t.restore(t.checkpoint(), job=more, parallelism=3)
@@ -142,6 +149,22 @@ def count() -> Column:
 
 
 WRONG = {
+    "one value of each row": lambda v, p: v.key_by("explode(array(page)) AS e"),
+    "got count": lambda v, p: v.key_by("count(*) AS n"),
+    "got \\*": lambda v, p: v.key_by("*"),
+    "not a key": lambda v, p: v.key_by(["page", "id"]),
+    "early is not a trigger": lambda v, p: v.key_by("page").window(
+        "w", hg.tumbling("1 h"), count(), early="2 minutes"
+    ),
+    "aggregates once more": lambda v, p: v.key_by("page").window(
+        "w", hg.tumbling("1 h"), count(), early=hg.when("sum(n) > 1")
+    ),
+    "has no condition": lambda v, p: v.key_by("page").window(
+        "w", hg.tumbling("1 h"), count(), early=hg.when(None)
+    ),
+    "__hg_ are Headgate's": lambda v, p: v.key_by("page").window(
+        "w", hg.tumbling("1 h"), F.count("*").alias("__hg_late")
+    ),
     "no event time": lambda v, p: p.key_by("page").window("w", hg.tumbling("1 minute"), count()),
     "two columns 'n'": lambda v, p: v.key_by("page AS n").window(
         "w", hg.tumbling("1 minute"), count()
@@ -197,4 +220,27 @@ def test_a_mistake_is_told_in_a_sentence(spark: object, says: str) -> None:
         WRONG[says](visits, job.source("plain", topic))
 
     with pytest.raises(GraphError, match=says):
+        define.describe()
+
+
+@pytest.mark.parametrize("alias", ["a b", "a.b", "ü"])
+def test_an_aggregate_may_have_any_name(spark: object, alias: str) -> None:
+    @hg.job("named")
+    def define(job: hg.Job) -> None:
+        topic = hg.topic("log:visits", schema=VISIT)
+        visits = job.source("visits", topic, event_time=hg.event_time("at"))
+        n = F.expr("count(*) as n")
+        made = visits.key_by("page").window("w", hg.tumbling("1 h"), n, F.max("id").alias(alias))
+        made.sink("out", hg.topic("log:out"))
+
+    steps = {step["id"]: step for step in json.loads(define.describe().json())["steps"]}
+    assert f"AS {alias}" in steps["w"]["detail"]["aggregates"]
+
+
+def test_event_time_must_name_a_column(spark: object) -> None:
+    @hg.job("wrong")
+    def define(job: hg.Job) -> None:
+        job.source("visits", hg.topic("log:visits", schema=VISIT), event_time="at")  # type: ignore[arg-type]
+
+    with pytest.raises(GraphError, match="event_time names no column"):
         define.describe()

@@ -10,7 +10,7 @@ from headgate.errors import RefusedError
 from headgate.runtime.records import Recorder, forked_record
 from headgate.snapshots.closure import DamagedError
 from headgate.snapshots.home import JobHome, RunHome
-from headgate.snapshots.model import Parent
+from headgate.snapshots.model import CheckpointRecord, Parent
 from headgate.snapshots.restore import Rewrite, restore
 from headgate.snapshots.snapshot import (
     Snapshot,
@@ -173,7 +173,8 @@ def _from(
     job.set_current(run.id)
     where = snapshot.name if snapshot.job == job.name else f"{snapshot.name} of {snapshot.job}"
     why = "the graph has changed: " if how == "forked" else ""
-    return Chosen(run, how, f"{why}run {run.id} goes on from {where}", plan)
+    ended = _ended(snapshot.record)
+    return Chosen(run, how, f"{why}run {run.id} goes on from {where}{ended}", plan)
 
 
 def _check(
@@ -233,4 +234,15 @@ def _resumed(run: RunHome) -> str:
     batch = latest_committed(run)
     pending = pending_batch(run)
     text = f"run {run.id} resumes after ck:{batch}" if batch is not None else f"run {run.id} starts"
-    return text + (f", first batch {pending} again" if pending is not None else "")
+    text += f", first batch {pending} again" if pending is not None else ""
+    return text + _ended(run.latest_checkpoint())
+
+
+def _ended(record: CheckpointRecord | None) -> str:
+    """What to know of a job whose event time a drain has ended."""
+    if record is None or record.event_time is None or not record.event_time.ended:
+        return ""
+    return (
+        "; a drain has ended its event time, so every row comes too late for its windows: "
+        "start it with --fresh, or --from a snapshot before the drain"
+    )

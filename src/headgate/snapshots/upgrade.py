@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from headgate.durations import parse_duration
 from headgate.errors import RefusedError
 from headgate.snapshots.layouts import Layout, compare
 from headgate.snapshots.model import Offset, Offsets, offset_order, offset_text
@@ -175,11 +176,8 @@ def _kept(
             return Change("=", name, "state unchanged", rows), False, False
         return Change("!", name, "its state has other columns or types", rows), False, False
     found = compare(before, after)
-    windows = [step["detail"].get("window") for step in (old, new)]
-    if windows[0] != windows[1]:
-        # what is kept has the ends of the old windows
-        text = f"state does not fit: its windows were {windows[0]} and are {windows[1]}"
-        return Change("!", name, text), False, False
+    if other := _other_windows(old["detail"], new["detail"]):
+        return Change("!", name, f"state does not fit: {other}"), False, False
     if found.conflicts:
         return Change("!", name, f"state does not fit: {'; '.join(found.conflicts)}"), False, False
     if found.same:
@@ -191,6 +189,24 @@ def _kept(
         parts.append(f"loses {', '.join(found.loses)}")
     note = "needs --allow-dropped-state" if found.loses else ""
     return Change("~", name, f"state {'; '.join(parts)}", rows, note), True, bool(found.loses)
+
+
+def _other_windows(old: Mapping[str, str], new: Mapping[str, str]) -> str | None:
+    """Why windows that were kept cannot go on, if so."""
+    if old.get("window") != new.get("window"):
+        # what is kept has the ends of the old windows
+        return f"its windows were {old.get('window')} and are {new.get('window')}"
+    if old.get("panes") != new.get("panes"):
+        # what an early row has told already is still in the state, or is not any more
+        return f"its panes were {old.get('panes')} and are {new.get('panes')}"
+    lateness = [parse_duration(detail.get("allowed_lateness", "0 s")) for detail in (old, new)]
+    if lateness[0] < lateness[1]:
+        # a late row would open a window again whose rows are gone, and tell it a second time
+        return (
+            f"its allowed_lateness was {old['allowed_lateness']} and is {new['allowed_lateness']}, "
+            "so windows that were closed would begin anew"
+        )
+    return None
 
 
 def layouts_of(step: Mapping[str, Any]) -> Sequence[Layout]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import (
     IntegerType,
     LongType,
@@ -140,6 +140,14 @@ def add_source(
     detail = {"address": source_address(source), "malformed": malformed}
     watermark = idle_after = None
     if event_time is not None:
+        if not isinstance(event_time, EventTime) or not isinstance(event_time.column, str | Column):
+            raise GraphError(
+                "event_time names no column",
+                step=name,
+                got=repr(event_time),
+                remedy='write event_time=hg.event_time("created_at", out_of_orderness="1 minute")',
+                location=user_location(),
+            )
         delay = parse_duration(event_time.out_of_orderness, what="out_of_orderness")
         made = column(event_time.column)
         typed = analysed(
@@ -151,7 +159,8 @@ def add_source(
                 step=name,
                 expected="a TIMESTAMP",
                 got=typed.schema["t"].dataType.simpleString().upper(),
-                remedy='convert it, for example event_time("timestamp_millis(created_at)")',
+                remedy='convert it: event_time("timestamp_millis(created_at)") of a number, '
+                'event_time("cast(created_at AS TIMESTAMP)") of a text or another time',
                 location=user_location(),
             )
         watermark = (event_time.column, int(delay.total_seconds() * 1000))

@@ -25,6 +25,7 @@ from headgate.errors import GraphError, user_location
 from headgate.graph import Step
 from headgate.plan import (
     EVENT_TIME,
+    LEAD,
     POSITION,
     Plan,
     WindowOp,
@@ -51,7 +52,7 @@ _PANE = [
     StructField("fired_by", StringType()),
     StructField("pane", IntegerType()),
 ]
-_ALIAS = re.compile(r" AS (`[^`]+`|\w+)$")
+_ALIAS = re.compile(r" as (`[^`]+`|[^()]+)$", re.IGNORECASE)
 
 
 class Keyed:
@@ -126,6 +127,8 @@ def add_window(
     if panes not in ("accumulating", "discarding"):
         raise _wrong(name, "panes is not known", panes, "use 'accumulating' or 'discarding'")
     lateness = parse_duration(allowed_lateness, what="allowed_lateness")
+    if not isinstance(early, Trigger | list | tuple):
+        raise _wrong(name, "early is not a trigger", early, 'use hg.every("1 minute")')
     triggers = [early] if isinstance(early, Trigger) else list(early)
     if isinstance(window, TimeWindow):
         check_carried(plan, stream._node, stream._output, name, EVENT_TIME)
@@ -198,8 +201,19 @@ def _wrong(step: str, what: str, got: object, remedy: str) -> GraphError:
 def _key_fields(
     plan: Plan, prototype: DataFrame, keys: Sequence[Expr], step: str
 ) -> list[StructField]:
+    for key in keys:
+        if not isinstance(key, str | Column):
+            raise _wrong(step, "this is not a key", key, "name columns, each by itself")
     made = [column(k) for k in keys]
     found = analysed(prototype, step, lambda df: df.select(*made), "the key")
+    if len(found.columns) != len(keys) or not kernel.is_chain(prototype, found):
+        raise GraphError(
+            "a key is one value of each row",
+            step=step,
+            got=", ".join(map(expression_text, keys)),
+            remedy="name the columns, each by itself; aggregate or explode in a step before",
+            location=user_location(),
+        )
     plan.note_changing(step, found)
     problem = kernel.window_problem(found)
     if problem is not None:
@@ -235,9 +249,8 @@ def _results(
         )
     for aggregate in aggregates:
         if not isinstance(aggregate, Column):
-            raise _wrong(
-                step, "this is not an aggregate", aggregate, 'give one, for instance F.sum("price")'
-            )
+            remedy = 'give one, for instance F.sum("price").alias("total")'
+            raise _wrong(step, "this is not an aggregate", aggregate, remedy)
         if not _ALIAS.search(expression_text(aggregate)):
             raise GraphError(
                 f"the aggregate {expression_text(aggregate)} has no name",
@@ -268,6 +281,8 @@ def _triggers(
     prototype = plan.prototype(StructType(list(results)))
     for trigger in triggers:
         if isinstance(trigger, When):
+            if not isinstance(trigger.condition, str | Column):
+                raise _wrong(step, "when has no condition", trigger.condition, "compare something")
             made = column(trigger.condition)
             typed = analysed(
                 prototype,
@@ -275,6 +290,13 @@ def _triggers(
                 lambda df, c=made: df.select(c.alias("c")),  # type: ignore[misc]
                 "the condition of when (over the window's aggregates)",
             )
+            if not kernel.is_chain(prototype, typed):
+                raise _wrong(
+                    step,
+                    "when aggregates once more",
+                    expression_text(trigger.condition),
+                    "compare the window's aggregates by their names",
+                )
             if not isinstance(typed.schema["c"].dataType, BooleanType):
                 raise _wrong(step, "when has no condition", trigger.condition, "compare something")
             plan.note_changing(step, typed)
@@ -296,11 +318,14 @@ def _triggers(
 def _check_names(step: str, schema: StructType) -> None:
     seen: set[str] = set()
     for name in schema.names:
+        if name.startswith(LEAD):
+            raise _wrong(step, f"names that begin with {LEAD} are Headgate's", name, "use another")
         if name.lower() in seen:
             raise GraphError(
                 f"the window's rows would have two columns '{name}'",
                 step=step,
-                expected="other names than window_start, window_end, is_partial, fired_by and pane",
+                expected="each name once; window_start, window_end, is_partial, fired_by and pane "
+                "are taken",
                 remedy="give the key or the aggregate another alias",
                 location=user_location(),
             )
