@@ -108,7 +108,7 @@ soak-kafka: setup ## the store job Kafka to Kafka: driver, executors and broker 
 soak-pulsar: setup ## the store job Pulsar to Pulsar: driver and broker killed (about 20 minutes)
 	@$(BIN)/python -m tests.reliability.soak_pulsar
 
-soak-windows: setup ## thousands of random windows, crashes and restores against plain Python (about 30 minutes)
+soak-windows: setup ## thousands of random windows, crashes and restores against plain Python
 	@$(BIN)/python -m tests.reliability.soak_windows
 
 bench: bench-lookup bench-windows bench-savepoint bench-kafka bench-pulsar ## all benchmarks
