@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.compare import Digest, digest_folder
-from bench.data import DEFAULT_ROOT, Sizes, generate
+from bench.data import Sizes, generate
 from bench.flink import run_flink
+from bench.options import add_engines_and_folders
 from bench.picture import Group, draw
 from bench.result import OUTPUTS, Result
 from bench.truth import expected
@@ -26,7 +27,6 @@ from bench.tws import run_tws
 
 OURS = "Headgate"
 ENGINES = ("headgate", "flink-reuse", "flink", "tws")
-_HERE = Path(__file__).resolve().parent
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--large-users", type=int, default=5_000_000, help="users of the large set")
     add("--tws-orders", type=int, default=100_000, help="orders for Python's transformWithState")
     add("--rounds", type=int, default=1, help="runs of each engine; the best one counts")
-    add("--engines", default=",".join(ENGINES), help=f"some of {','.join(ENGINES)}")
-    add("--data", type=Path, default=DEFAULT_ROOT, help="where generated data is kept")
-    add("--work", type=Path, default=_HERE / ".work", help="where engines write")
-    add("--results", type=Path, default=_HERE / "results", help="where the results go")
-    add("--keep", action="store_true", help="keep what the engines wrote")
+    add_engines_and_folders(parser, ENGINES)
     return parser
 
 

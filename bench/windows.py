@@ -17,8 +17,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench.compare import Digest, digest_folder
-from bench.data import DEFAULT_ROOT, generate
+from bench.data import generate
 from bench.flink import flink_name, run_job
+from bench.options import add_engines_and_folders
 from bench.process import Finished
 from bench.window_data import BOUND_MS, WINDOW_MS, Events, expected
 from bench.window_jobs import OUTPUT, run_spark_job
@@ -29,7 +30,6 @@ ENGINES = {
     "flink-reuse": flink_name(True),
     "flink": flink_name(False),
 }
-_HERE = Path(__file__).resolve().parent
 # Above this share of the CPU for other processes, the machine was measured and not the engine.
 _QUIET = 0.1
 
@@ -91,11 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--keys", type=int, default=100_000, help="how many different keys")
     add("--batch", type=int, default=1_000_000, help="events a batch, for Headgate and Spark")
     add("--rounds", type=int, default=2, help="runs of each engine, in turn; the best one counts")
-    add("--engines", default=",".join(ENGINES), help=f"some of {','.join(ENGINES)}")
-    add("--data", type=Path, default=DEFAULT_ROOT, help="where generated data is kept")
-    add("--work", type=Path, default=_HERE / ".work", help="where engines write")
-    add("--results", type=Path, default=_HERE / "results", help="where the results go")
-    add("--keep", action="store_true", help="keep what the engines wrote")
+    add_engines_and_folders(parser, ENGINES)
     return parser
 
 

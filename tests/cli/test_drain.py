@@ -39,6 +39,13 @@ def counts(folder: Path) -> list[tuple[str, str, int]]:
     return sorted((r["page"], r["window_start"][11:16], r["visits"]) for r in rows)
 
 
+def app_and_topic(folder: Path) -> TopicFiles:
+    (folder / "app.py").write_text(APP)
+    topic = TopicFiles(folder / "visits")
+    topic.create(1)
+    return topic
+
+
 def test_a_drained_run_closes_all_windows(
     spark: SparkSession,
     tmp_path: Path,
@@ -46,9 +53,7 @@ def test_a_drained_run_closes_all_windows(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("app.py").write_text(APP)
-    topic = TopicFiles(tmp_path / "visits")
-    topic.create(1)
+    topic = app_and_topic(tmp_path)
     topic.append(
         [
             Record(json.dumps({"page": page, "at": f"2026-01-01T10:{minute:02}:00Z"}))
@@ -123,9 +128,7 @@ def test_the_state_of_windows_can_be_looked_at(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("app.py").write_text(APP)
-    topic = TopicFiles(tmp_path / "visits")
-    topic.create(1)
+    topic = app_and_topic(tmp_path)
     topic.append(
         [Record(json.dumps({"page": p, "at": "2026-01-01T10:01:00Z"})) for p in ("a", "a", "b")]
     )
