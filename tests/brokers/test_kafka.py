@@ -110,6 +110,10 @@ def test_storage_that_cannot_be_made_is_told(tmp_path: Path, stand_in: Path) -> 
     with pytest.raises(HeadgateError, match=r"could not be made \(No space left on device\)"):
         broker.start()
     assert broker.status().state == BrokerState.ABSENT
+    trace = "In x: y\\n\\tat a.b(c)\\nCaused by: two of one port\\n\\tat d\\n\\t... 8 more\\n"
+    stand_in.write_text(f"#!/bin/sh\nprintf '{trace}' >&2; exit 1\n")
+    with pytest.raises(HeadgateError, match=r"made \(Caused by: two of one port\)"):
+        broker.start()
 
 
 def test_a_broker_that_is_slow_is_left_to_itself_and_can_be_stopped(

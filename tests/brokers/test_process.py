@@ -137,6 +137,11 @@ def test_free_ports_are_free_and_below_those_of_outgoing_connections() -> None:
         assert not is_free(port)
 
 
+def test_no_port_is_given_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headgate.brokers.process._PORTS", range(31_000, 31_020))
+    assert len({free_port() for _ in range(5)}) == 5
+
+
 @pytest.mark.parametrize(
     "answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0\0\6\0\0\0\1\0\0"]
 )

@@ -122,7 +122,9 @@ class KafkaBroker(LocalBroker):
             errors="replace", check=False,
         )  # fmt: skip
         if ran.returncode != 0:
-            lines = (ran.stdout + ran.stderr).strip().splitlines()
+            # Of a Java stack trace the last cause says what is wrong, its frames do not.
+            said = (ran.stdout + ran.stderr).splitlines()
+            lines = [line for line in said if not re.match(r"\s*(at |\.\.\. |$)", line)]
             raise HeadgateError(
                 f"the broker's storage in {self.folder} could not be made "
                 f"({lines[-1] if lines else f'exit code {ran.returncode}'})",

@@ -30,6 +30,7 @@ _KILL_SECONDS = 20.0
 # Below the range from which systems take ports for outgoing connections (32768 and up on Linux):
 # one of those may be taken while a broker is down, and a connection to it may meet itself.
 _PORTS = range(20_000, 32_000)
+_given: set[int] = set()
 _TRIES = 200
 
 
@@ -221,13 +222,17 @@ def is_free(port: int) -> bool:
 
 
 def free_port(*but: int, together: Callable[[int], Mapping[str, int]] | None = None) -> int:
-    """A port on which nobody listens, nor on those that go `together` with it."""
+    """A port on which nobody listens, nor on those that go `together` with it.
+
+    Whoever was given a port may listen on it later only, so no port is given twice.
+    """
     chosen = random.SystemRandom()
     for _ in range(_TRIES):
         port = chosen.choice(_PORTS)
         needed = {port, *(together(port).values() if together else ())}
-        usable = max(needed) < _PORTS.stop and needed.isdisjoint(but)
+        usable = max(needed) < _PORTS.stop and needed.isdisjoint({*but, *_given})
         if usable and all(is_free(each) for each in needed):
+            _given.update(needed)
             return port
     raise HeadgateError(
         f"no free port from {_PORTS.start} to {_PORTS.stop - 1} was found", remedy="say --port"
