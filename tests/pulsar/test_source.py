@@ -208,6 +208,7 @@ def test_should_say_which_topic_is_not_there(pulsar: Pulsar, reading: Reading) -
     assert missing.value.step == "in"
 
 
+@pytest.mark.slow
 def test_should_say_that_no_broker_answers(reading: Reading) -> None:
     with pytest.raises(JobFailedError, match="broker does not answer"):
         reading.go(hg.PulsarSource("pulsar://127.0.0.1:9", "orders", "id BIGINT"))

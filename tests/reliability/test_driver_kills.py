@@ -19,7 +19,7 @@ from tests.reliability.store_truth import expected, written
 from tests.reliability.topics import Topics
 
 STORE = Path(__file__).parents[2] / "examples" / "store" / "store.py"
-ORDERS = 200_000
+ORDERS = 60_000
 KILLS = 3
 POINTS = ["before_sink", "mid_sink", "after_sink", "before_commit", "after_commit"]
 

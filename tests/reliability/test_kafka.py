@@ -66,7 +66,7 @@ def test_rows_and_state_are_exact_when_driver_and_broker_are_killed(
     store, home = KafkaTopics(broker.servers, ""), tmp_path / "home"
     seed = random.SystemRandom().randrange(1 << 30)
     moments = random.Random(seed)
-    producer = Producer(store, orders=60_000, chunks=40, seed=7, taken=lambda: checkpoints(home))
+    producer = Producer(store, orders=30_000, chunks=40, seed=7, taken=lambda: checkpoints(home))
     producer.start()
     for point in (None, "after_sink", "in_transaction"):
         before = checkpoints(home)
@@ -87,7 +87,7 @@ def test_rows_and_state_are_exact_when_driver_and_broker_are_killed(
     producer.finish()
     finish(STORE, store, home)
     print(f"2 kills and 2 halts of the driver, 1 kill of the broker, seed {seed}")
-    assert_truth(spark, store, home, 60_000)
+    assert_truth(spark, store, home, 30_000)
     assert_no_open_transaction(spark, store)
 
 

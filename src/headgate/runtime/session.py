@@ -23,6 +23,8 @@ _LOG_LEVELS = ("ALL", "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF")
 # pyspark prints an error as JSON with its Java trace before it raises it
 _PYSPARK_LOGS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+# Spark's classes outgrow what Java first allows them: without room it stops four times to collect.
+_JVM = "-XX:+UseParallelGC -XX:MetaspaceSize=256m"
 
 # What the kernel's guarantees rest on: not for users to change.
 _FIXED = {
@@ -46,8 +48,8 @@ _DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "3g",
-    _JAVA_OPTIONS: "-XX:+UseParallelGC",
-    "spark.executor.extraJavaOptions": "-XX:+UseParallelGC",
+    _JAVA_OPTIONS: _JVM,
+    "spark.executor.extraJavaOptions": _JVM,
     # an executor that died is noticed sooner than by three tries of five seconds
     "spark.shuffle.io.retryWait": "1s",
 }
