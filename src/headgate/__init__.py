@@ -37,6 +37,22 @@ if TYPE_CHECKING:
     from headgate.errors import HeadgateError
     from headgate.graph import Graph
     from headgate.jobdef import Job, JobDef, job
+    from headgate.process.declare import (
+        Context,
+        ListState,
+        MapState,
+        Out,
+        Process,
+        SideOutput,
+        Tagged,
+        Timer,
+        ValueState,
+        list_state,
+        map_state,
+        side_output,
+        timer,
+        value_state,
+    )
     from headgate.runtime.handle import RunHandle, start
     from headgate.schemas import Schema
     from headgate.settings import (
@@ -74,6 +90,8 @@ _WHERE = {
     "headgate.errors": "HeadgateError",
     "headgate.graph": "Graph",
     "headgate.jobdef": "Job JobDef job",
+    "headgate.process.declare": "Context ListState MapState Out Process SideOutput Tagged Timer "
+    "ValueState list_state map_state side_output timer value_state",
     "headgate.runtime.handle": "RunHandle start",
     "headgate.schemas": "Schema",
     "headgate.settings": "Checkpoints Restart exponential_delay "
@@ -97,6 +115,7 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "Checkpoints",
     "ConsoleSink",
+    "Context",
     "Duration",
     "EventTime",
     "Expr",
@@ -108,22 +127,30 @@ __all__ = [
     "KafkaSink",
     "KafkaSource",
     "Keyed",
+    "ListState",
     "LogSink",
     "LogSource",
     "Lookup",
+    "MapState",
+    "Out",
+    "Process",
     "PulsarSink",
     "PulsarSource",
     "Restart",
     "RunHandle",
     "Schema",
+    "SideOutput",
     "Sink",
     "Source",
     "SourceStream",
     "Start",
     "Stream",
     "Table",
+    "Tagged",
+    "Timer",
     "Topic",
     "Trigger",
+    "ValueState",
     "Wait",
     "Window",
     "Windowed",
@@ -135,11 +162,16 @@ __all__ = [
     "failure_rate",
     "fixed_delay",
     "job",
+    "list_state",
+    "map_state",
     "no_restart",
     "session",
+    "side_output",
     "sliding",
     "start",
+    "timer",
     "topic",
     "tumbling",
+    "value_state",
     "when",
 ]

@@ -15,15 +15,19 @@ from headgate.durations import Duration
 from headgate.errors import GraphError, UsageError, user_location
 from headgate.graph import Graph
 from headgate.plan import BuiltJob, Plan, RawSource
+from headgate.process.declare import Process
+from headgate.process.engine import OnError
 from headgate.settings import Checkpoints, Restart, no_restart
 from headgate.steps.lookup import Table, add_table
+from headgate.steps.process import Processed, add_process
 from headgate.steps.source import EventTime, SourceStream, add_source
+from headgate.steps.window import Keyed
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]{0,99}")
 
 
 class Job:
-    """What a job's function is given: it declares parameters, sources and tables."""
+    """What a job's function is given: it declares parameters, sources, tables and processes."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -77,6 +81,24 @@ class Job:
         deletes its key.
         """
         return add_table(self._plan, name, source, key, delete_when, ttl)
+
+    def process(
+        self, name: str, function: Process, *, on_error: OnError = "fail", **inputs: Keyed
+    ) -> Processed:
+        """Give the rows of keyed streams to a process function, which may keep state by key.
+
+        Example:
+
+            settled = job.process("settle", SettleOrders(),
+                                  orders=orders.key_by("order_id"),
+                                  payments=payments.key_by("order_id"))
+
+        Each input has a handler `on_<input>`. In a batch a key's timers that are due come first,
+        then the rows of the first input in the order of their source, then those of the second.
+        An error in a handler stops the job, or with `on_error="side"` undoes what the handler did
+        and goes, with the row, to `.errors`.
+        """
+        return add_process(self._plan, name, function, inputs, on_error)
 
 
 @dataclass(frozen=True)

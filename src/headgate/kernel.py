@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -209,6 +209,19 @@ def unkeyed(stream: DataFrame, name: str) -> DataFrame:
     """The stream with a key, under a name, that is the same for all rows."""
     spark = stream.sparkSession
     return _frame(_window_api(spark).unkeyed(_java(stream), name), spark)
+
+
+def process(
+    stream: DataFrame, function: Callable[[Iterator[Any]], Iterator[Any]], spec: Mapping[str, Any]
+) -> DataFrame:
+    """A process function over the rows of its inputs; `spec` says what the columns mean.
+
+    `function` is from Arrow batches to Arrow batches, as that of `DataFrame.mapInArrow`.
+    """
+    spark = stream.sparkSession
+    mapped = stream.mapInArrow(function, "kind TINYINT")  # only its pickled function is used
+    api = _jvm(spark).org.apache.spark.sql.headgate.process.ProcessApi
+    return _frame(api.apply(_java(stream), _java(mapped), json.dumps(dict(spec))), spark)
 
 
 def _window_api(spark: SparkSession) -> Any:

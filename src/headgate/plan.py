@@ -17,6 +17,9 @@ from headgate import kernel
 from headgate.connectors.base import Expr, Sink, Source
 from headgate.errors import GraphError, Location, user_location
 from headgate.graph import Edge, Graph, Step, operator_id
+from headgate.process.declare import Process
+from headgate.process.engine import OnError
+from headgate.process.shape import Shape
 
 RawSource: TypeAlias = Source | Callable[[SparkSession], DataFrame]
 Transform: TypeAlias = Callable[[DataFrame], DataFrame]
@@ -88,13 +91,30 @@ class WindowOp:
 
 
 @dataclass(frozen=True)
+class ProcessOp:
+    """Rows of one or more keyed inputs given to a user's Python, which keeps state by key.
+
+    `keys` has the key's expressions of each input, `names` what its parts are called.
+    """
+
+    function: Process
+    shape: Shape
+    keys: tuple[tuple[Expr, ...], ...]
+    names: tuple[str, ...]
+    on_error: OnError
+    needs: tuple[str, ...] = (EVENT_TIME, POSITION)
+
+
+@dataclass(frozen=True)
 class SinkOp:
     """Rows that leave the job."""
 
     sink: Sink
 
 
-Operation: TypeAlias = SourceOp | TableOp | StatelessOp | UnionOp | LookupOp | WindowOp | SinkOp
+Operation: TypeAlias = (
+    SourceOp | TableOp | StatelessOp | UnionOp | LookupOp | WindowOp | ProcessOp | SinkOp
+)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from headgate.plan import (
     LEAD,
     Node,
     Plan,
+    ProcessOp,
     SinkOp,
     StatelessOp,
     Transform,
@@ -26,6 +27,7 @@ from headgate.plan import (
     column,
     expression_text,
 )
+from headgate.process.declare import SideOutput
 
 if TYPE_CHECKING:
     from headgate.steps.lookup import Lookup, Table, Wait
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 _ASKED = {
     ("source", "malformed"): "make the source with malformed='side'",
     ("lookup", "missing"): "make the lookup with missing='side' or Wait(...)",
+    ("process", "errors"): "make the step with on_error='side'",
 }
 
 
@@ -208,7 +211,7 @@ class Stream:
         return add_lookup(self, name, table, on=on, into=into, take=take, missing=missing)
 
     def key_by(self, *columns: Expr) -> Keyed:
-        """Give the stream a key, for windows.
+        """Give the stream a key, for windows and process functions.
 
         Example: `visits.key_by("page", "upper(country) AS country")`
 
@@ -218,11 +221,24 @@ class Stream:
 
         return key_by(self, columns)
 
-    def side(self, output: str) -> Stream:
-        """A side output of the step before, by its name.
+    def side(self, output: str | SideOutput[Any]) -> Stream:
+        """A side output of the step before, by its name or as a process function declares it.
 
-        Example: `orders.side("malformed")`
+        Example: `orders.side("malformed")`, `settled.side(SettleOrders.unpaid)`
         """
+        if isinstance(output, SideOutput):
+            operation = self._node.operation
+            if not isinstance(operation, ProcessOp) or output not in operation.shape.sides:
+                raise GraphError(
+                    f"the side output '{output.name}' is not one of this step",
+                    step=self._node.step.id,
+                    expected="one of " + ", ".join(self._node.step.side_outputs)
+                    if self._node.step.side_outputs
+                    else "none: this step has no side outputs",
+                    remedy="name one that the step's process function declares",
+                    location=user_location(),
+                )
+            output = output.name
         there = self._node.step.side_outputs
         how = _ASKED.get((self._node.step.kind, output), "use a side output that the step has")
         if output not in there:

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate import kernel
 from headgate.compile.fanout import Outlets, fan_out, key_names
 from headgate.compile.paths import Arrival, Needs, arrivals, carried_columns, union_of
+from headgate.compile.processes import has_timers, process_frame, process_outputs
 from headgate.compile.sinks import Sinks
 from headgate.compile.sources import BAD, event_times, source_frame, table_frame, table_rows, ticks
 from headgate.compile.windows import window_frame, window_outputs
@@ -27,6 +28,7 @@ from headgate.plan import (
     BuiltJob,
     LookupOp,
     Node,
+    ProcessOp,
     RawSource,
     SourceOp,
     TableOp,
@@ -43,7 +45,7 @@ class CompiledJob:
     sinks: Sinks
     sources: Mapping[str, RawSource]
     windows: bool
-    """Whether it has windows, which a drain closes."""
+    """Whether it has windows or timers of event time, which a drain ends."""
     event_times: Mapping[str, Mapping[str, int | None]]
     """The sources that have event time, with their delay and idle_after in milliseconds."""
 
@@ -113,6 +115,8 @@ def compile_job(built: BuiltJob, spark: SparkSession, *, parallelism: int) -> Co
             base = _lookup(built, node, outlets.inputs[node.step.id], tables)
         elif isinstance(node.operation, WindowOp) and node.step.id in outlets.inputs:
             base = window_frame(built, node, outlets.inputs[node.step.id])
+        elif isinstance(node.operation, ProcessOp) and node.step.id in outlets.inputs:
+            base = process_frame(node, outlets.inputs[node.step.id])
         else:
             continue
 
@@ -122,8 +126,10 @@ def compile_job(built: BuiltJob, spark: SparkSession, *, parallelism: int) -> Co
         if ways(base):
             placed = not isinstance(node.operation, SourceOp)
             fan_out(base, ways, sinks, outlets, parallelism, placed=placed)
-    windows = any(isinstance(node.operation, WindowOp) for node in built.nodes)
-    if windows or any(_waits(node) for node in built.nodes):
+    windows = any(
+        isinstance(node.operation, WindowOp) or has_timers(node, "event") for node in built.nodes
+    )
+    if windows or any(_waits(n) or has_timers(n, "processing") for n in built.nodes):
         outlets.leaves.append(sinks.nothing(ticks(spark)))
     frame = union_of(outlets.leaves)
     _refuse_nondeterministic(frame, sinks)
@@ -163,6 +169,8 @@ def _outputs(built: BuiltJob, node: Node, base: DataFrame, needs: Needs) -> dict
     names = [c for c in CARRIED if c in needs[node.step.id] and c in base.columns]
     if isinstance(operation, WindowOp):
         return window_outputs(node, base, names)
+    if isinstance(operation, ProcessOp):
+        return process_outputs(built, node, base, names)
     carried = [F.col(c) for c in names]
     columns = [*[F.col(f"`{c}`") for c in node.schemas["out"].names], *carried]
     if isinstance(operation, SourceOp):

@@ -16,9 +16,10 @@ from pyspark.sql import functions as F
 
 from headgate import kernel
 from headgate.compile.paths import Arrival
+from headgate.compile.processes import process_input
 from headgate.compile.sinks import Sinks, hashable, sink_row
 from headgate.connectors.base import Expr
-from headgate.plan import LookupOp, SinkOp, WindowOp, column
+from headgate.plan import LookupOp, ProcessOp, SinkOp, WindowOp, column
 
 
 @dataclass
@@ -62,8 +63,9 @@ class _Group:
 def _groups(base: DataFrame, ways: Ways) -> list[_Group]:
     users = ways(base)
     riders = kernel.OUT in base.columns
-    # rows that ride to a sink do not pass an aggregation: a window gets the others by themselves
-    chained = [a for a in users if not _is_window(a) and kernel.is_chain(base, a.rows)]
+    # rows that ride to a sink do not pass an aggregation or a process function, which get the
+    # others by themselves
+    chained = [a for a in users if not _is_alone(a) and kernel.is_chain(base, a.rows)]
     steps = list(dict.fromkeys(a.node.step.id for a in chained if not _is_sink(a)))
     first = [a for a in chained if _is_sink(a) or a.node.step.id == steps[0]]
     groups = [_Group(tuple(first), True)] if first or riders else []
@@ -79,8 +81,8 @@ def _is_sink(arrival: Arrival) -> bool:
     return isinstance(arrival.node.operation, SinkOp)
 
 
-def _is_window(arrival: Arrival) -> bool:
-    return isinstance(arrival.node.operation, WindowOp)
+def _is_alone(arrival: Arrival) -> bool:
+    return isinstance(arrival.node.operation, WindowOp | ProcessOp)
 
 
 def _deliver(
@@ -123,6 +125,8 @@ def key_names(arrival: Arrival) -> list[str]:
 
 def _key(arrival: Arrival) -> tuple[Expr, ...]:
     operation = arrival.node.operation
+    if isinstance(operation, ProcessOp):
+        return operation.keys[arrival.input]
     assert isinstance(operation, LookupOp | WindowOp)
     return operation.on if isinstance(operation, LookupOp) else operation.keys
 
@@ -133,7 +137,10 @@ def keyed(arrival: Arrival) -> DataFrame:
     for name, key in zip(key_names(arrival), _key(arrival), strict=True):
         if name not in arrival.rows.columns:
             made[name] = column(key)
-    return arrival.rows.withColumns(made) if made else arrival.rows
+    rows = arrival.rows.withColumns(made) if made else arrival.rows
+    if isinstance(arrival.node.operation, ProcessOp):
+        return process_input(arrival.node, arrival.input, rows, key_names(arrival))
+    return rows
 
 
 def _shared(base: DataFrame, first: _Group, partitions: int) -> DataFrame:

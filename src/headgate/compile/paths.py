@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -10,7 +10,16 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from headgate import kernel
-from headgate.plan import CARRIED, BuiltJob, Node, SinkOp, StatelessOp, UnionOp, WindowOp
+from headgate.plan import (
+    CARRIED,
+    BuiltJob,
+    Node,
+    ProcessOp,
+    SinkOp,
+    StatelessOp,
+    UnionOp,
+    WindowOp,
+)
 
 
 @dataclass(frozen=True)
@@ -19,6 +28,8 @@ class Arrival:
 
     node: Node
     rows: DataFrame
+    input: int = 0
+    """Which of the step's inputs they are for."""
 
 
 @dataclass(frozen=True)
@@ -40,16 +51,17 @@ def arrivals(job: BuiltJob, node: Node, outputs: Mapping[str, DataFrame]) -> Ite
 
 def _onward(job: BuiltJob, node: Node, output: str, rows: _Rows) -> Iterator[Arrival]:
     users = [
-        user
+        (user, input)
         for user in job.nodes
-        for edge in user.step.inputs
+        for input, edge in enumerate(user.step.inputs)
         if edge.step == node.step.id and edge.output == output
     ]
-    for number, user in enumerate(users):
-        yield from _through(job, user, rows if number == 0 else _Rows(rows.plain, rows.plain))
+    for number, (user, input) in enumerate(users):
+        given = rows if number == 0 else _Rows(rows.plain, rows.plain)
+        yield from _through(job, user, input, given)
 
 
-def _through(job: BuiltJob, user: Node, rows: _Rows) -> Iterator[Arrival]:
+def _through(job: BuiltJob, user: Node, input: int, rows: _Rows) -> Iterator[Arrival]:
     operation = user.operation
     if isinstance(operation, SinkOp):
         yield Arrival(user, _count(rows.counted, user, "records_in", "records_out"))
@@ -67,7 +79,7 @@ def _through(job: BuiltJob, user: Node, rows: _Rows) -> Iterator[Arrival]:
             counted = applied(operation, counted)
         yield from _onward(job, user, "out", _Rows(counted, applied(operation, rows.plain)))
     else:
-        yield Arrival(user, rows.counted)
+        yield Arrival(user, rows.counted, input)
 
 
 Needs = Mapping[str, set[str]]
@@ -79,7 +91,9 @@ def carried_columns(job: BuiltJob) -> Needs:
     needs: dict[str, set[str]] = {node.step.id: set() for node in job.nodes}
     for node in reversed(job.nodes):
         operation = node.operation
-        own = operation.needs if isinstance(operation, WindowOp) else needs[node.step.id]
+        own: Collection[str] = needs[node.step.id]
+        if isinstance(operation, WindowOp | ProcessOp):
+            own = operation.needs
         for edge in node.step.inputs:
             needs[edge.step].update(own)
     return needs

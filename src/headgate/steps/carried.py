@@ -7,7 +7,17 @@ from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 from headgate import kernel
 from headgate.connectors.base import Source
 from headgate.errors import GraphError, user_location
-from headgate.plan import EVENT_TIME, POSITION, Node, Plan, SourceOp, StatelessOp, UnionOp, WindowOp
+from headgate.plan import (
+    EVENT_TIME,
+    POSITION,
+    Node,
+    Plan,
+    ProcessOp,
+    SourceOp,
+    StatelessOp,
+    UnionOp,
+    WindowOp,
+)
 
 _WHAT = {EVENT_TIME: "event time", POSITION: "place in a topic"}
 _TYPES = {EVENT_TIME: TimestampType(), POSITION: LongType()}
@@ -18,6 +28,8 @@ def check_carried(plan: Plan, node: Node, output: str, step: str, name: str) -> 
     operation = node.operation
     if isinstance(operation, SourceOp):
         _check_source(operation, node.step.id, output, step, name)
+    elif isinstance(operation, ProcessOp):
+        _check_process(plan, node, step, name)
     elif isinstance(operation, WindowOp):
         _check_window(node.step.id, output, step, name)
         if POSITION in operation.needs:  # its rows have the time of the last that it counted
@@ -39,6 +51,27 @@ def check_carried(plan: Plan, node: Node, output: str, step: str, name: str) -> 
                 remedy="use expressions in it instead of functions over whole batches",
                 location=user_location(),
             )
+
+
+def has_carried(plan: Plan, node: Node, output: str, name: str) -> bool:
+    """Whether the rows of a stream carry something."""
+    try:
+        check_carried(plan, node, output, "", name)
+    except GraphError:
+        return False
+    return True
+
+
+def _check_process(plan: Plan, node: Node, step: str, name: str) -> None:
+    """Its rows have the time of the row or timer that they came from, and an order of their own."""
+    inputs = [(_node(plan, edge.step), edge.output) for edge in node.step.inputs]
+    if name == EVENT_TIME and not any(has_carried(plan, n, output, name) for n, output in inputs):
+        raise GraphError(
+            f"the rows of '{node.step.id}' have no {_WHAT[name]}: none of its inputs has one",
+            step=step,
+            remedy='give a source one: event_time=hg.event_time("column")',
+            location=user_location(),
+        )
 
 
 def _check_source(operation: SourceOp, source: str, output: str, step: str, name: str) -> None:

@@ -1,6 +1,7 @@
-"""Test drivers for jobs: the real kernel, no brokers."""
+"""Test drivers: jobs on the real kernel without brokers, process functions in plain Python."""
 
 from headgate.testing.crash_safe import assert_crash_safe
 from headgate.testing.job_driver import CrashPoint, Deleted, JobDriver
+from headgate.testing.process_driver import ProcessDriver
 
-__all__ = ["CrashPoint", "Deleted", "JobDriver", "assert_crash_safe"]
+__all__ = ["CrashPoint", "Deleted", "JobDriver", "ProcessDriver", "assert_crash_safe"]

@@ -11,6 +11,7 @@ import org.apache.spark.sql.classic.{DataFrame, Dataset, SparkSession}
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.headgate.decode.DecodeStrategy
 import org.apache.spark.sql.headgate.lookup._
+import org.apache.spark.sql.headgate.process.{Process, ProcessExec}
 import org.apache.spark.sql.headgate.sink.{RowPlaces, SinkProvider}
 import org.apache.spark.sql.headgate.split._
 import org.apache.spark.sql.headgate.tick.Drained
@@ -30,6 +31,9 @@ class HeadgateStrategy(session: SparkSession) extends SparkStrategy {
         s.riderValues, s.output) :: Nil
     case w: KeyedWindow => WindowStrategy.plan(session, w, planLater) :: Nil
     case w: CountWindow => CountWindow.plan(session, w, planLater) :: Nil
+    case p: Process =>
+      ProcessExec(planLater(p.child), p.spec, p.keys, p.input, p.position, p.time, p.rows, p.task,
+        p.stores, p.output, RunningBatch.of(session)) :: Nil
     case t: Tee => TeeExec(planLater(t.child)) :: Nil
     case c: CountRows => CountRowsExec(planLater(c.child), c.step, c.counted) :: Nil
     case o: ObserveTime => ObserveTimeExec(planLater(o.child), o.source, o.at) :: Nil

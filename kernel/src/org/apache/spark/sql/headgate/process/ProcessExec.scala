@@ -1,0 +1,90 @@
+package org.apache.spark.sql.headgate.process
+
+import org.apache.spark.JobArtifactSet
+import org.apache.spark.api.python.{ChainedPythonFunctions, PythonEvalType}
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.physical._
+import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes
+import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.python.{ArrowPythonRunner, MapInBatchEvaluatorFactory}
+import org.apache.spark.sql.execution.streaming.operators.stateful._
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper._
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.headgate._
+import org.apache.spark.sql.headgate.tick.Drained
+import org.apache.spark.util.SerializableConfiguration
+
+/** Runs a [[Process]]: rows come by key, input and place; the work of a partition is [[ProcessTask]]. */
+case class ProcessExec(child: SparkPlan, spec: ProcessSpec, keys: Seq[Attribute], input: Attribute,
+    position: Attribute, time: Attribute, rows: Seq[Attribute], task: PythonTask,
+    stores: Seq[StoreSpec], output: Seq[Attribute], @transient batch: Option[RunningBatch])
+  extends UnaryExecNode with StatefulStep {
+
+  override def step: String = spec.step
+  override def producedAttributes: AttributeSet = AttributeSet(output)
+  override def outputPartitioning: Partitioning = UnknownPartitioning(getStateInfo.numPartitions)
+  override def requiredChildDistribution: Seq[Distribution] =
+    StatefulOpClusteredDistribution(keys, getStateInfo.numPartitions) :: Nil
+  override def requiredChildOrdering: Seq[Seq[SortOrder]] =
+    Seq((keys ++ Seq(input, position)).map(SortOrder(_, Ascending)))
+  override protected def withNewChildInternal(c: SparkPlan): ProcessExec = copy(child = c)
+  override val stateStoreNames: Seq[String] = stores.map(_.name)
+
+  /** This batch's watermark in microseconds. */
+  @transient private lazy val watermark: Long = batch.fold(Long.MinValue) { b =>
+    if (Drained.of(session).now) Long.MaxValue
+    else if (b.watermarkMs > 0) b.watermarkMs * 1000L
+    else Long.MinValue
+  }
+
+  // a timer that is due needs no new input
+  @transient private lazy val due = new LeastDeadline
+  @transient private lazy val clockDue = new LeastDeadline
+  override def shouldRunAnotherBatch(watermark: Long): Boolean = {
+    val next = RunningBatch.nextWatermarkMs(session)
+    next > 0 && due.value <= next * 1000L ||
+      clockDue.value <= (System.currentTimeMillis() + JobClock.offset(session)) * 1000L
+  }
+
+  override protected def doExecute(): RDD[InternalRow] = {
+    batch.foreach(b => OnceABatch.check(b, step))
+    metrics // created on the driver before the closure is made
+    val now = watermark
+    sparkContext.register(due, s"headgate $step due")
+    sparkContext.register(clockDue, s"headgate $step due by the clock")
+    val info = getStateInfo
+    val storeConf = new StateStoreConf(session.sessionState.conf)
+    val hadoop = SerializableConfiguration.broadcast(sparkContext, session.sessionState.newHadoopConf())
+    def counter(output: String) = Counters.register(session, step, output)
+    val wire = ProcessWire.of(spec, keys, rows)
+    val factory = new MapInBatchEvaluatorFactory(toAttributes(wire.from),
+      Seq((ChainedPythonFunctions(Seq(task.function)), task.resultId)), wire.to, wire.from,
+      conf.arrowMaxRecordsPerBatch, PythonEvalType.SQL_MAP_ARROW_ITER_UDF, conf.sessionLocalTimeZone,
+      conf.arrowUseLargeVarTypes, ArrowPythonRunner.getPythonRunnerConfMap(conf), pythonMetrics,
+      JobArtifactSet.getCurrentJobArtifactState.map(_.uuid), None)
+    val plan = ProcessPlan(spec, wire, keys, input, time, rows, child.output, now,
+      batch.fold(0L)(_.timeMs) * 1000L, due, clockDue,
+      ProcessCounters(counter("records_in"),
+        spec.outputNames.map(n => counter(if (n == "out") "records_out" else s"records_out_$n")),
+        counter("state_inserted"), counter("state_removed"), Counters.registerNamed(session, step)),
+      batch.fold(0L)(_.id), TaskFailures.every(session))
+    val specs = stores
+    val coordinator = session.sessionState.streamingQueryManager.stateStoreCoordinator
+    // there is no second input: it is for the tasks to go where their state is
+    val none = sparkContext.parallelize(Seq.empty[InternalRow], info.numPartitions)
+    child.execute().stateStoreAwareZipPartitions(none, info, stateStoreNames, coordinator) {
+      (partition, rows, _) =>
+        val started = System.nanoTime()
+        val opened = OpenStores.load(info, partition, specs, storeConf, hadoop.value.value)
+        new ProcessTask(plan, opened, rows, partition, factory, task => {
+          longMetric("allUpdatesTimeMs") += (System.nanoTime() - started) / 1000000
+          longMetric("numOutputRows") += task.rowsOut
+          longMetric("numUpdatedStateRows") += task.rowsStored
+          longMetric("numRemovedStateRows") += task.rowsRemoved
+          commitStores(opened)
+        })
+    }
+  }
+}

@@ -1,0 +1,212 @@
+package org.apache.spark.sql.headgate.process
+
+import java.util.LinkedHashSet
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.execution.python.MapInBatchEvaluatorFactory
+import org.apache.spark.sql.headgate._
+import org.apache.spark.sql.types._
+
+case class ProcessCounters(in: StepCounter, out: Seq[StepCounter], inserted: StepCounter,
+    removed: StepCounter, named: NamedCounter)
+
+/** All that a task of a process step needs from the driver; times in microseconds. */
+case class ProcessPlan(spec: ProcessSpec, wire: ProcessWire, keys: Seq[Attribute], input: Attribute,
+    time: Attribute, rows: Seq[Attribute], columns: Seq[Attribute], watermark: Long, now: Long,
+    due: LeastDeadline, clockDue: LeastDeadline, counters: ProcessCounters, batchId: Long, failEvery: Int)
+
+/**
+ * One partition of one batch. Each key goes to Python once: its state, read here, with its first row;
+ * or by itself if only its timers are due. What Python gives back is written as it comes: a key that
+ * was sent is never read again in the same batch.
+ */
+final class ProcessTask(plan: ProcessPlan, opened: OpenStores, input: Iterator[InternalRow],
+    partition: Int, factory: MapInBatchEvaluatorFactory, finished: ProcessTask => Unit)
+  extends Iterator[InternalRow] {
+  import ProcessWire._
+
+  private val spec = plan.spec
+  private val keyTypes = plan.keys.map(_.dataType)
+  private val main = opened.stores(0)
+  private val lists = spec.lists.zipWithIndex.map { case (s, i) =>
+    new ListStore(s, opened.stores(1 + i), keyTypes, plan.now)
+  }.toArray
+  private val maps = spec.maps.zipWithIndex.map { case (s, i) =>
+    new MapStore(s, opened.stores(1 + lists.length + i), keyTypes, plan.now)
+  }.toArray
+  private val clocks = ProcessStores.clocks(spec)
+  private val timeStores = clocks.indices.map(i =>
+    new TimeStore(opened.stores(1 + lists.length + maps.length + i), keyTypes))
+  private def limit(clock: String): Long = if (clock == "event") plan.watermark else plan.now
+  /** For each time of the main row, the store of its clock. */
+  private val storeOf = spec.clocks.map(c => timeStores(clocks.indexOf(c))).toArray
+
+  var rowsOut = 0L; var rowsStored = 0L; var rowsRemoved = 0L
+
+  // keys that are due and have not come with rows (yet)
+  private val due = new LinkedHashSet[UnsafeRow]()
+  clocks.zip(timeStores).foreach { case (clock, store) =>
+    store.due(limit(clock))(key => due.add(key.copy()))
+  }
+
+  /** The rows that Python gets. */
+  private val feed: Iterator[InternalRow] = new Iterator[InternalRow] {
+    private val keyOf = UnsafeProjection.create(plan.keys, plan.columns)
+    private def indexOf(a: Attribute): Int = plan.columns.indexWhere(_.exprId == a.exprId)
+    private val inputAt = indexOf(plan.input)
+    private val timeAt = indexOf(plan.time)
+    private val rowAt = plan.rows.map(indexOf).toArray
+    private val rowSize = plan.rows.map(_.dataType.asInstanceOf[StructType].length).toArray
+    private val mainSize = spec.main.length
+    private val entriesAt = (spec.lists ++ spec.maps).map(spec.entriesAt).toArray
+    private val entries: Array[EntryStore] = (lists ++ maps).toArray[EntryStore]
+    private val rowsFrom = Before + entries.length
+    private val values = new Array[Any](rowsFrom + rowAt.length)
+    private val row = new GenericInternalRow(values)
+    private var last: UnsafeRow = null
+    private var headers = 0
+    private var left: java.util.Iterator[UnsafeRow] = null
+
+    override def hasNext: Boolean = headers < 2 || input.hasNext || {
+      if (left == null) left = due.iterator()
+      left.hasNext
+    }
+
+    override def next(): InternalRow = {
+      java.util.Arrays.fill(values.asInstanceOf[Array[Object]], null)
+      values(Flag) = 0.toByte
+      if (headers < 2) {
+        values(Input) = if (headers == 0) Watermark else Clock
+        values(Number) = if (headers == 0) plan.watermark else plan.now
+        headers += 1
+      } else if (input.hasNext) {
+        val in = input.next()
+        plan.counters.in.inc()
+        val number = in.getByte(inputAt)
+        values(Input) = number
+        if (!in.isNullAt(timeAt)) values(Number) = in.getLong(timeAt)
+        values(rowsFrom + number) = in.getStruct(rowAt(number), rowSize(number))
+        val key = keyOf(in)
+        if (last == null || last != key) {
+          last = key.copy()
+          due.remove(last)
+          state(last)
+        }
+      } else {
+        values(Input) = Timers
+        state(left.next())
+      }
+      row
+    }
+
+    private def state(key: UnsafeRow): Unit = {
+      values(Key) = key
+      val kept = main.get(key)
+      if (kept == null) values(Flag) = First
+      else {
+        values(Flag) = FirstWithState
+        values(State) = kept
+        var i = 0
+        while (i < entries.length) {
+          if (!kept.isNullAt(entriesAt(i)) && kept.getLong(entriesAt(i)) > 0)
+            values(Before + i) = entries(i).read(key)
+          i += 1
+        }
+      }
+    }
+  }
+
+  private val python: Iterator[InternalRow] =
+    if (input.hasNext || !due.isEmpty) factory.createEvaluator().eval(partition, feed) else Iterator.empty
+
+  private val nameAt = plan.wire.at("name")
+  private val numberAt = plan.wire.at("number")
+  private val keyAt = plan.wire.at("key")
+  private val stateAt = plan.wire.at("state")
+  private val oldAt = if (spec.clocks.isEmpty) -1 else plan.wire.at("old")
+  private val listAt = lists.indices.map(i => plan.wire.at(s"l$i")).toArray
+  private val mapAt = maps.indices.map(i => plan.wire.at(s"m$i")).toArray
+  private val outAt = plan.wire.at("o0")
+  private val keyRow = UnsafeProjection.create(StructType(keyTypes.zipWithIndex.map { case (t, i) => StructField(s"key$i", t) }))
+  private val mainRow = UnsafeProjection.create(spec.main)
+  private val outRow = UnsafeProjection.create(
+    Seq(BoundReference(0, LongType, nullable = false), BoundReference(1 + numberAt, TimestampType, nullable = true)) ++
+      spec.outputs.zipWithIndex.map { case (s, i) => BoundReference(1 + outAt + i, s, nullable = true) })
+  private val place = new GenericInternalRow(1)
+  private val joined = new JoinedRow
+
+  private def write(row: InternalRow, kind: Int): Unit = {
+    val key = keyRow(row.getStruct(keyAt, keyTypes.length))
+    val state = row.getStruct(stateAt, spec.main.length)
+    if (kind == Delete) { main.remove(key); rowsRemoved += 1; plan.counters.removed.inc() }
+    else {
+      main.put(key, mainRow(state))
+      rowsStored += 1
+      if (kind == PutNew) plan.counters.inserted.inc()
+    }
+    if (oldAt >= 0) {
+      val old = row.getStruct(oldAt, storeOf.length)
+      var i = 0
+      while (i < storeOf.length) {
+        val at = spec.firstTime + i
+        val was = if (old.isNullAt(i)) None else Some(old.getLong(i))
+        val is = if (kind == Delete || state.isNullAt(at)) None else Some(state.getLong(at))
+        if (was != is) {
+          was.foreach(storeOf(i).remove(key, _, i))
+          is.foreach(storeOf(i).put(key, _, i))
+        }
+        i += 1
+      }
+    }
+    var i = 0
+    while (i < lists.length) {
+      if (!row.isNullAt(listAt(i))) lists(i).write(key, row.getStruct(listAt(i), 3))
+      i += 1
+    }
+    i = 0
+    while (i < maps.length) {
+      if (!row.isNullAt(mapAt(i))) maps(i).write(key, row.getStruct(mapAt(i), 3))
+      i += 1
+    }
+  }
+
+  private var current: InternalRow = null
+  private var ended = false
+
+  override def hasNext: Boolean = {
+    while (current == null && !ended) {
+      if (python.hasNext) {
+        val row = python.next()
+        val kind = row.getByte(0).toInt
+        if (kind >= 0) {
+          // the order in which a replayed batch gives its rows again
+          place.setLong(0, (partition.toLong << 40) | rowsOut)
+          rowsOut += 1
+          plan.counters.out(kind).inc()
+          current = outRow(joined(place, row))
+        } else if (kind == Count) plan.counters.named.add((row.getUTF8String(nameAt).toString, row.getLong(numberAt)))
+        else write(row, kind)
+      } else end()
+    }
+    current != null
+  }
+
+  override def next(): InternalRow = {
+    if (!hasNext) throw new NoSuchElementException
+    val row = current
+    current = null
+    row
+  }
+
+  private def end(): Unit = {
+    ended = true
+    clocks.zip(timeStores).foreach { case (clock, store) =>
+      // what is over is swept with some later batch, but none is run for it
+      if (clock == "event") store.first.foreach(plan.due.add(_))
+      else if (clock == "processing") store.first.foreach(plan.clockDue.add(_))
+    }
+    finished(this)
+    TaskFailures.maybeFail(plan.failEvery, plan.batchId)
+  }
+}

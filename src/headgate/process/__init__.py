@@ -1,0 +1,1 @@
+"""Process functions: what users write, and what runs their handlers in a worker or in a test."""

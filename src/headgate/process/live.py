@@ -1,0 +1,213 @@
+"""States and timers as handlers use them: loaded for one key after the other, changes noted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from typing import Any
+
+from headgate.process.codecs import TypeMistake
+from headgate.process.declare import (
+    DeclaredState,
+    DeclaredTimer,
+    ListState,
+    MapState,
+    Timer,
+    ValueState,
+)
+
+EPOCH = datetime(1970, 1, 1)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def micros_of(at: datetime) -> int:
+    """A time as microseconds since 1970, UTC; one without a zone is UTC.
+
+    >>> micros_of(datetime(1970, 1, 1, 0, 0, 1))
+    1000000
+    """
+    if at.tzinfo is not None:
+        at = at.astimezone(UTC).replace(tzinfo=None)
+    return (at - EPOCH) // _MICROSECOND
+
+
+def time_of(micros: int) -> datetime:
+    """Microseconds since 1970 as a time; what no datetime can be is the least or greatest.
+
+    >>> time_of(-(2**63)) == datetime.min
+    True
+    """
+    try:
+        return EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        return datetime.min if micros < 0 else datetime.max
+
+
+class _Live:
+    def __init__(self, declared: DeclaredState) -> None:
+        self._declared = declared
+        self._codec = declared.value
+        self._ok = declared.value.is_normal()
+        self._changed = False
+
+    def _normal(self, value: Any) -> Any:
+        if value is None:
+            raise TypeMistake(f"the state '{self._declared.name}'", self._codec.name, value)
+        return self._codec.normal(value, f"the state '{self._declared.name}'")
+
+
+class LiveValue(_Live, ValueState[Any]):
+    """The value of the key that is at work."""
+
+    def __init__(self, declared: DeclaredState) -> None:
+        super().__init__(declared)
+        self._value: Any = None
+        self._set = False
+
+    def load(self, value: Any) -> None:
+        """Take the value that a key has."""
+        self._value, self._changed, self._set = value, False, False
+
+    def get(self) -> Any:
+        return self._value
+
+    def set(self, value: Any) -> None:
+        self._value = value if self._ok(value) else self._normal(value)
+        self._changed = self._set = True
+
+    def clear(self) -> None:
+        self._value = None
+        self._changed, self._set = True, False
+
+    def mark(self) -> Any:
+        """What `back` needs to undo all that comes."""
+        return self._codec.copy(self._value), self._changed, self._set
+
+    def back(self, mark: Any) -> None:
+        """Undo what came since `mark`."""
+        self._value, self._changed, self._set = mark
+
+
+class LiveList(_Live, ListState[Any]):
+    """The list of the key that is at work: what it had, and what was appended."""
+
+    def __init__(self, declared: DeclaredState) -> None:
+        super().__init__(declared)
+        self._old: list[Any] = []
+        self._new: list[Any] = []
+        self._cleared = False
+
+    def load(self, values: list[Any]) -> None:
+        """Take the list that a key has."""
+        self._old, self._new = values, []
+        self._changed = self._cleared = False
+
+    def __iter__(self) -> Iterator[Any]:
+        return chain(list(self._old), list(self._new)) if self._new else iter(list(self._old))
+
+    def __len__(self) -> int:
+        return len(self._old) + len(self._new)
+
+    def append(self, value: Any) -> None:
+        self._new.append(value if self._ok(value) else self._normal(value))
+        self._changed = True
+
+    def extend(self, values: Sequence[Any]) -> None:
+        self._new += [v if self._ok(v) else self._normal(v) for v in values]
+        self._changed = True
+
+    def clear(self) -> None:
+        self._old, self._new = [], []
+        self._changed = self._cleared = True
+
+    def mark(self) -> Any:
+        """What `back` needs to undo all that comes."""
+        return self._old, list(self._new), self._changed, self._cleared
+
+    def back(self, mark: Any) -> None:
+        """Undo what came since `mark`."""
+        self._old, self._new, self._changed, self._cleared = mark
+
+
+class LiveMap(_Live, MapState[Any, Any]):
+    """The dict of the key that is at work, and which of its entries changed."""
+
+    def __init__(self, declared: DeclaredState) -> None:
+        super().__init__(declared)
+        assert declared.key is not None
+        self._keys = declared.key
+        self._key_ok = declared.key.is_normal()
+        self._data: dict[Any, Any] = {}
+        self._put: dict[Any, None] = {}
+        self._gone: dict[Any, None] = {}
+        self._cleared = False
+
+    def load(self, data: dict[Any, Any]) -> None:
+        """Take the dict that a key has."""
+        self._data, self._changed, self._cleared = data, False, False
+        if self._put:
+            self._put = {}
+        if self._gone:
+            self._gone = {}
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._data[key]
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return self._data.get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._data
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if not self._key_ok(key):
+            key = self._keys.normal(key, f"a key of the state '{self._declared.name}'")
+        self._data[key] = value if self._ok(value) else self._normal(value)
+        self._put[key] = None
+        self._gone.pop(key, None)
+        self._changed = True
+
+    def __delitem__(self, key: Any) -> None:
+        del self._data[key]
+        self._put.pop(key, None)
+        self._gone[key] = None
+        self._changed = True
+
+    def __iter__(self) -> Iterator[Any]:
+        # the store has its own order; sorted, a replay and a test see the same
+        return iter(sorted(self._data))
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def clear(self) -> None:
+        self._data, self._put, self._gone = {}, {}, {}
+        self._changed = self._cleared = True
+
+    def mark(self) -> Any:
+        """What `back` needs to undo all that comes."""
+        return dict(self._data), dict(self._put), dict(self._gone), self._changed, self._cleared
+
+    def back(self, mark: Any) -> None:
+        """Undo what came since `mark`."""
+        self._data, self._put, self._gone, self._changed, self._cleared = mark
+
+
+class LiveTimer(Timer):
+    """The timer of the key that is at work, in microseconds."""
+
+    def __init__(self, declared: DeclaredTimer) -> None:
+        self._declared = declared
+        self._at: int | None = None
+
+    def set(self, at: datetime) -> None:
+        if not isinstance(at, datetime):
+            raise TypeMistake(f"the time of the timer '{self._declared.name}'", "datetime", at)
+        self._at = micros_of(at)
+
+    def cancel(self) -> None:
+        self._at = None
+
+
+LIVE = {"value": LiveValue, "list": LiveList, "map": LiveMap}

@@ -1,0 +1,201 @@
+"""A task in a Python worker: Arrow batches of rows and state in, outputs and new state out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql import Row
+
+from headgate.process.codecs import Codec, DictOf, ListOf
+from headgate.process.declare import Tagged
+from headgate.process.engine import Engine, Loaded
+from headgate.process.failure import HandlerError
+from headgate.process.layout import Layout
+from headgate.process.wire import CLOCK, FIRST_WITH_STATE, WATERMARK, Wire
+from headgate.process.writer import Writer
+
+# before what a batch has of lists, maps and rows come the flag, input, number, key and state
+_BEFORE = 5
+
+
+class HandlerFailed(Exception):
+    """Tells the driver of a handler's error; its text is a line that the driver reads."""
+
+
+def run_task(payload: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Run a task over the batches that the kernel sends."""
+    wire: Wire = cloudpickle.loads(payload)
+    engine = Engine(wire.function, wire.shape, step=wire.step, on_error=wire.on_error)
+    engine.function.open()
+    try:
+        yield from Task(wire, engine).run(batches)
+    except HandlerError as error:
+        raise HandlerFailed(error.for_jvm()) from error.error
+    finally:
+        engine.function.close()
+
+
+class _Keys:
+    """The keys of a batch, as rows only if a handler asks for one."""
+
+    def __init__(self, codec: Codec, column: pa.Array) -> None:
+        self.codec, self.column = codec, column
+        self._rows: list[Row] | None = None
+
+    def row(self, number: int) -> Row:
+        if self._rows is None:
+            self._rows = self.codec.decode(self.column)
+        return self._rows[number]
+
+
+class Task:
+    """The keys of a task, one after the other: a key's rows follow each other, over batches too."""
+
+    def __init__(self, wire: Wire, engine: Engine) -> None:
+        self.wire, self.engine = wire, engine
+        self.layout = Layout(wire.shape)
+        self.writer = Writer(wire, self.layout)
+        self._at_work = False
+        self._was_new = False
+        self._key: pa.Array | None = None
+        self._row: Any = None
+        self._handler = ""
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Work through all batches."""
+        for batch in batches:
+            self._batch(batch)
+            yield from self._flush()
+        self._end_key()
+        yield from self._flush()
+        counted = self.engine.context.counted
+        if counted:
+            yield self.writer.counts(counted)
+
+    def _flush(self) -> Iterator[pa.RecordBatch]:
+        return self.writer.flush(self.engine.take_outputs())
+
+    def _end_key(self) -> None:
+        if self._at_work:
+            self._at_work = False
+            change = self.engine.finish()
+            if change is not None and not (change.empty and self._was_new):
+                self.writer.change(self._key, change, self._was_new)
+
+    def _batch(self, batch: pa.RecordBatch) -> None:
+        flags, inputs = batch.column(0).to_numpy(), batch.column(1).to_numpy()
+        numbers = batch.column(2)
+        times = repeat(None) if numbers.null_count == len(numbers) else numbers.to_pylist()
+        first = flags > 0
+        keys = _Keys(self.wire.key, batch.column(3).filter(pa.array(first)))
+        states = self._states(batch, flags)
+        at = _BEFORE + len(self.engine.lists) + len(self.engine.maps)
+        rows = [
+            iter(codec.decode(_where(batch.column(at + n), inputs == n)))
+            for n, codec in enumerate(self.wire.rows)
+        ]
+        engine, context = self.engine, self.engine.context
+        handlers = engine.handlers
+        names = [handler.name for handler in self.wire.shape.inputs]
+        side = engine.on_error == "side"
+        ok, out = engine.ok, engine.outputs
+        main, main_times = out.main.append, out.times.append
+        key_number = -1
+        name, row = "", None
+        try:
+            for flag, input, time in zip(flags.tolist(), inputs.tolist(), times, strict=False):
+                if flag:
+                    self._end_key()
+                    key_number += 1
+                    self._at_work = True
+                    self._was_new = flag != FIRST_WITH_STATE
+                    self._key = (keys.column, key_number)
+                    engine.load(_key_of(keys, key_number), None if self._was_new else next(states))
+                if input >= 0:
+                    name, row = names[input], next(rows[input])
+                    if side:
+                        engine.row(input, row, time)
+                        out = engine.outputs
+                        continue
+                    context.micros = time
+                    result = handlers[input](row, context)
+                    if result is not None:
+                        for value in result:
+                            if ok(value):
+                                main(value)
+                                main_times(time)
+                            elif value.__class__ is Tagged:
+                                engine.side(name, value, out)
+                            else:
+                                engine.deliver(name, (value,))
+                elif input == WATERMARK:
+                    event = time
+                elif input == CLOCK:
+                    engine.begin(event, time)
+                    out = engine.outputs
+                    main, main_times = out.main.append, out.times.append
+        except HandlerError:
+            raise
+        except Exception as error:
+            raise engine.failed(name, row, error) from error
+
+    def _states(self, batch: pa.RecordBatch, flags: np.ndarray[Any, Any]) -> Iterator[Loaded]:
+        """What the keys of a batch have, in their order."""
+        there = flags == FIRST_WITH_STATE
+        if not there.any():
+            return iter(())
+        main = _where(batch.column(4), there)
+        columns = [c.codec.decode(main.field(n)) for n, c in enumerate(self.layout.columns)]
+        sizes = [len(p) for p in (self.layout.values, self.layout.ends, self.layout.entries)]
+        values, ends, entries, times = _cut(columns, sizes)
+        count = len(main)
+        lists, maps = self.wire.shape.of_kind("list"), self.wire.shape.of_kind("map")
+        at, found = _BEFORE, []
+        for state in lists:
+            codec: Codec = ListOf(state.value)
+            found.append([v or [] for v in codec.decode(_where(batch.column(at), there))])
+            at += 1
+        held = []
+        for state in maps:
+            assert state.key is not None
+            codec = DictOf(state.key, state.value)
+            held.append([v or {} for v in codec.decode(_where(batch.column(at), there))])
+            at += 1
+        nexts = [entries[2 * n + 1] for n in range(len(lists))]
+        # states that were declared since have no count yet
+        had = [entries[2 * n] for n in range(len(lists))] + entries[2 * len(lists) :]
+        return map(
+            Loaded,
+            _across(values, count),
+            _across(ends, count),
+            _across(found, count),
+            _across([[n or 0 for n in column] for column in nexts], count),
+            _across(held, count),
+            _across(times if self.layout.times else [], count),
+            _across([[n or 0 for n in column] for column in had], count),
+        )
+
+
+def _key_of(keys: _Keys, number: int) -> Callable[[], Row]:
+    return lambda: keys.row(number)
+
+
+def _where(column: pa.Array, mask: np.ndarray[Any, Any]) -> pa.Array:
+    return column if mask.all() else column.filter(pa.array(mask))
+
+
+def _cut(columns: list[Any], sizes: list[int]) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
+    parts = []
+    for size in sizes:
+        parts.append(columns[:size])
+        columns = columns[size:]
+    return parts[0], parts[1], parts[2], columns
+
+
+def _across(columns: list[list[Any]], count: int) -> Iterator[Any]:
+    return zip(*columns, strict=True) if columns else repeat((), count)

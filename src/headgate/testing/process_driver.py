@@ -1,0 +1,266 @@
+"""ProcessDriver: a process function in a test, in plain Python, without Spark."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from pyspark.sql import Row
+
+from headgate.durations import Duration, parse_duration
+from headgate.errors import NotFoundError, UsageError
+from headgate.process.codecs import TypeMistake, row_class
+from headgate.process.declare import Process
+from headgate.process.engine import NEVER, Change, Engine, Loaded, OnError
+from headgate.process.failure import HandlerError
+from headgate.process.live import micros_of, time_of
+from headgate.process.shape import Handler, Shape, shape_of
+from headgate.process.stored import KeyState, round_trip
+
+Record: TypeAlias = Mapping[str, Any] | object
+When: TypeAlias = datetime | str
+
+
+@dataclass
+class _Call:
+    """A row on its way to its handler."""
+
+    number: int
+    row: Any
+    micros: int | None
+
+
+@dataclass
+class _Memory:
+    """The states of all keys, and the keys as they were given."""
+
+    states: dict[tuple[Any, ...], KeyState] = field(default_factory=dict)
+    rows: dict[tuple[Any, ...], Row] = field(default_factory=dict)
+
+
+class ProcessDriver:
+    """Gives rows to a process function and moves time on; each call is a batch.
+
+    Example:
+
+        driver = ProcessDriver(SettleOrders())
+        assert driver.send("orders", Order("o1", 10.0, NOON), key="o1", at=NOON) == []
+        driver.advance_watermark(NOON + timedelta(minutes=31))
+        assert driver.side("unpaid") == [Order("o1", 10.0, NOON)]
+
+    As in a job, a batch first calls the timers that are due, then the handlers of its rows, and a
+    timer that a row sets for the past is called with the next batch.
+    """
+
+    def __init__(
+        self,
+        function: Process,
+        *,
+        on_error: OnError = "fail",
+        processing_time: When = "2026-01-01T00:00:00",
+    ) -> None:
+        self._given = function
+        self._on_error = on_error
+        self.shape: Shape = shape_of(function)
+        self._engine = Engine(copy.copy(function), self.shape, on_error=on_error)
+        self._memory = _Memory()
+        self._event = NEVER
+        self._clock = micros_of(_time(processing_time))
+        self._sides: dict[str, list[Any]] = {s.name: [] for s in self.shape.sides}
+        self._errors: list[dict[str, Any]] = []
+        self._engine.function.open()
+
+    def send(self, input: str, record: Record, *, key: Any, at: When | None = None) -> list[Any]:
+        """Give a row to the handler of an input; what comes out of the main output.
+
+        A key of several parts is a tuple, or a dict or Row that names them.
+        """
+        names = [handler.name for handler in self.shape.inputs]
+        if input not in names:
+            raise NotFoundError(
+                f"{self.shape.name} has no input '{input}'",
+                expected=", ".join(names),
+                remedy="send to one of them",
+            )
+        number = names.index(input)
+        row = _row(self.shape.inputs[number], record)
+        micros = None if at is None else micros_of(_time(at))
+        return self._batch({self._key(key): _Call(number, row, micros)})
+
+    def advance_watermark(self, to: When) -> list[Any]:
+        """Move event time on; what the timers that are due give."""
+        self._event = max(self._event, micros_of(_time(to)))
+        return self._batch({})
+
+    def advance_processing_time(self, by: Duration) -> list[Any]:
+        """Move processing time on; what the timers that are due give."""
+        self._clock += round(parse_duration(by).total_seconds() * 1_000_000)
+        return self._batch({})
+
+    def side(self, output: str) -> list[Any]:
+        """What came out of a side output since this was last asked."""
+        if output not in self._sides:
+            raise NotFoundError(
+                f"{self.shape.name} has no side output '{output}'",
+                expected=", ".join(self._sides) or "none is declared",
+                remedy="ask for one of them",
+            )
+        found, self._sides[output] = self._sides[output], []
+        return found
+
+    @property
+    def errors(self) -> list[dict[str, Any]]:
+        """The rows whose handler failed, with `on_error="side"`, since this was last asked."""
+        found, self._errors = self._errors, []
+        return found
+
+    def state(self, name: str, *, key: Any) -> Any:
+        """The state of a key: a value or None, a list, or a dict."""
+        for kind in ("value", "list", "map"):
+            states = self.shape.of_kind(kind)
+            if name in [s.name for s in states]:
+                number = [s.name for s in states].index(name)
+                codec = states[number].value
+                there = self._memory.states.get(self._key(key))
+                if kind == "value":
+                    return None if there is None else codec.copy(there.value(number, self._clock))
+                if kind == "list":
+                    kept = [] if there is None else there.list_of(number, self._clock)
+                    return [codec.copy(v) for v in kept]
+                entries = {} if there is None else there.map_of(number, self._clock)
+                return {k: codec.copy(entries[k]) for k in sorted(entries)}
+        raise NotFoundError(
+            f"{self.shape.name} has no state '{name}'",
+            expected=", ".join(s.name for s in self.shape.states) or "none is declared",
+            remedy="ask for one of them",
+        )
+
+    def timers(self, *, key: Any) -> dict[str, datetime]:
+        """The timers of a key that are set."""
+        there = self._memory.states.get(self._key(key))
+        if there is None:
+            return {}
+        pairs = zip(self.shape.timers, there.times, strict=False)
+        return {timer.name: time_of(at) for timer, at in pairs if at is not None}
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What handlers counted."""
+        return dict(self._engine.context.counted)
+
+    def restored(self) -> ProcessDriver:
+        """A driver that goes on from here, with state that went through the real encoders."""
+        driver = ProcessDriver(self._given, on_error=self._on_error)
+        states = round_trip(self.shape, list(self._memory.states.values()))
+        driver._memory = _Memory(
+            dict(zip(self._memory.states, states, strict=True)), dict(self._memory.rows)
+        )
+        driver._event, driver._clock = self._event, self._clock
+        return driver
+
+    def _key(self, key: Any) -> tuple[Any, ...]:
+        row = _key_row(key)
+        parts = tuple(row)
+        self._memory.rows.setdefault(parts, row)
+        return parts
+
+    def _batch(self, calls: dict[tuple[Any, ...], _Call]) -> list[Any]:
+        engine = self._engine
+        engine.begin(self._event, self._clock)
+        due = [k for k, s in self._memory.states.items() if k not in calls and self._due(s)]
+        changes: dict[tuple[Any, ...], Change | None] = {}
+        try:
+            for key in [*calls, *sorted(due, key=lambda k: self._first(k))]:
+                loaded = self._memory.states.get(key)
+                row = self._memory.rows[key]
+                engine.load(lambda row=row: row, self._load(loaded))  # type: ignore[misc]
+                if key in calls:
+                    call = calls[key]
+                    engine.row(call.number, call.row, call.micros)
+                changes[key] = engine.finish()
+        except HandlerError as error:
+            engine.take_outputs()
+            error.error.add_note(str(error))
+            raise error.error from None
+        for key, change in changes.items():
+            if change is not None:
+                before = self._memory.states.get(key) or KeyState.empty(self.shape)
+                if change.empty:
+                    self._memory.states.pop(key, None)
+                else:
+                    self._memory.states[key] = before.changed(self.shape, change, self._clock)
+        outputs = engine.take_outputs()
+        for name, values in outputs.sides.items():
+            self._sides[name] += values
+        self._errors += outputs.errors
+        return outputs.main
+
+    def _first(self, key: tuple[Any, ...]) -> int:
+        return min(at for at in self._memory.states[key].times if at is not None)
+
+    def _due(self, state: KeyState) -> bool:
+        limits = [self._event if t.clock == "event" else self._clock for t in self.shape.timers]
+        if self.shape.expires:
+            limits.append(self._clock)
+        return any(
+            at is not None and at <= limit for at, limit in zip(state.times, limits, strict=True)
+        )
+
+    def _load(self, state: KeyState | None) -> Loaded | None:
+        return None if state is None else state.loaded(self.shape, self._clock)
+
+
+def _time(at: When) -> datetime:
+    try:
+        return datetime.fromisoformat(at) if isinstance(at, str) else at
+    except ValueError:
+        raise UsageError(
+            "this is not a time", got=repr(at), remedy='write it like "2026-01-01T12:00:00"'
+        ) from None
+
+
+def _key_row(key: Any) -> Row:
+    if isinstance(key, Row):
+        return key
+    if isinstance(key, Mapping):
+        return Row(**key)
+    parts = key if isinstance(key, tuple) else (key,)
+    names = ["key"] if len(parts) == 1 else [f"key{n}" for n in range(len(parts))]
+    made: Row = row_class(names)._of(*parts)  # type: ignore[attr-defined]
+    return made
+
+
+def _row(handler: Handler, record: Record) -> Any:
+    """A record as the handler's rows are."""
+    if isinstance(record, Row):
+        record = record.asDict()
+    if dataclasses.is_dataclass(record) and not isinstance(record, type):
+        if handler.row is not None and isinstance(record, handler.row.kind):
+            return _checked(handler, record)
+        record = {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
+    if not isinstance(record, Mapping):
+        raise UsageError(
+            "a record is a dict, a Row or a dataclass", got=repr(record), remedy="send one of them"
+        )
+    if handler.row is None:
+        return Row(**record)
+    parts = {}
+    for name, _ in handler.row.parts:
+        if name in record:
+            parts[name] = record[name]
+        else:
+            default = handler.row.defaults.get(name)
+            parts[name] = default() if default else None
+    return _checked(handler, handler.row.of(parts))
+
+
+def _checked(handler: Handler, row: Any) -> Any:
+    assert handler.row is not None
+    try:
+        return handler.row.normal(row, f"the row for on_{handler.name}")
+    except TypeMistake as mistake:
+        raise UsageError(str(mistake), remedy="send a row of that type") from None
