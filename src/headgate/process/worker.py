@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql import Row
 
-from headgate.process.codecs import Codec, DictOf, ListOf
+from headgate.process.codecs import Codec, DictOf, ListOf, RowOf
 from headgate.process.declare import Tagged
 from headgate.process.engine import Engine, Loaded
 from headgate.process.failure import HandlerError
@@ -43,13 +43,17 @@ def run_task(payload: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
 class _Keys:
     """The keys of a batch, as rows only if a handler asks for one."""
 
-    def __init__(self, codec: Codec, column: pa.Array) -> None:
+    def __init__(self, codec: RowOf, column: pa.Array) -> None:
         self.codec, self.column = codec, column
         self._rows: list[Row] | None = None
 
     def row(self, number: int) -> Row:
         if self._rows is None:
-            self._rows = self.codec.decode(self.column)
+            # by number: only users know the names of the parts
+            parts = [
+                codec.decode(self.column.field(n)) for n, (_, codec) in enumerate(self.codec.parts)
+            ]
+            self._rows = self.codec.make(parts, len(self.column))
         return self._rows[number]
 
 

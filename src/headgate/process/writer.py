@@ -25,6 +25,8 @@ class Writer:
     def __init__(self, wire: Wire, layout: Layout) -> None:
         self.wire, self.layout = wire, layout
         shape = wire.shape
+        parts = enumerate(wire.key.parts)
+        self._key = pa.struct([pa.field(f"key{n}", codec.arrow) for n, (_, codec) in parts])
         self._state = pa.struct([pa.field(c.name, c.codec.arrow) for c in layout.columns])
         self._old = pa.struct([pa.field(c.name, c.codec.arrow) for c in layout.times])
         self._lists = [
@@ -145,7 +147,7 @@ class Writer:
                 end += len(column)
             numbers.append(starts[id(column)] + number)
         keys = whole[0] if len(whole) == 1 else pa.concat_arrays(whole)
-        return keys.take(pa.array(numbers, pa.int64())).cast(self.wire.key.arrow)
+        return keys.take(pa.array(numbers, pa.int64())).cast(self._key)
 
     def _list_column(
         self, number: int, codec: Codec, changes: Sequence[ListChange | None]
@@ -191,7 +193,7 @@ class Writer:
     def _types(self) -> Iterator[tuple[str, pa.DataType]]:
         yield "name", pa.string()
         yield "number", pa.int64()
-        yield "key", self.wire.key.arrow
+        yield "key", self._key
         yield "state", self._state
         if self.layout.times:
             yield "old", self._old

@@ -199,16 +199,21 @@ class ProcessDriver:
         self._errors += outputs.errors
         return outputs.main
 
-    def _first(self, key: tuple[Any, ...]) -> int:
-        return min(at for at in self._memory.states[key].times if at is not None)
+    def _clocks(self) -> list[tuple[int, int]]:
+        """How far the clock of each time is, and which clock's keys come first."""
+        limits = [
+            (self._event, 0) if timer.clock == "event" else (self._clock, 1)
+            for timer in self.shape.timers
+        ]
+        return [*limits, (self._clock, 2)] if self.shape.expires else limits
+
+    def _first(self, key: tuple[Any, ...]) -> tuple[int, int]:
+        times = zip(self._memory.states[key].times, self._clocks(), strict=True)
+        return min((rank, at) for at, (limit, rank) in times if at is not None and at <= limit)
 
     def _due(self, state: KeyState) -> bool:
-        limits = [self._event if t.clock == "event" else self._clock for t in self.shape.timers]
-        if self.shape.expires:
-            limits.append(self._clock)
-        return any(
-            at is not None and at <= limit for at, limit in zip(state.times, limits, strict=True)
-        )
+        times = zip(state.times, self._clocks(), strict=True)
+        return any(at is not None and at <= limit for at, (limit, _) in times)
 
     def _load(self, state: KeyState | None) -> Loaded | None:
         return None if state is None else state.loaded(self.shape, self._clock)
