@@ -187,11 +187,16 @@ def _python(body: str, last: str) -> Failure:
         line.removeprefix("File ").split(", in ")[0].replace('"', "").replace(", line ", ":")
         for line in own or lines
     ]
-    kind = last.partition(":")[0].rpartition(".")[2]
-    network = kind in _PYTHON_IO or kind.endswith(_LIBRARY_IO)
-    reason = Reason.USER_CODE_IO if network else Reason.USER_CODE
+    reason = _python_reason(last)
     where = f" at {places[-1]}" if places else ""
     return Failure(reason, f"{last}{where}", frames=tuple(places) if own else ())
+
+
+def _python_reason(last: str) -> Reason:
+    """Whether it is worth while to try again, by the last line of a traceback."""
+    kind = last.partition(":")[0].rpartition(".")[2]
+    network = kind in _PYTHON_IO or kind.endswith(_LIBRARY_IO)
+    return Reason.USER_CODE_IO if network else Reason.USER_CODE
 
 
 def _ours(kind: str, rest: str) -> Failure:
@@ -211,6 +216,9 @@ def _ours(kind: str, rest: str) -> Failure:
         return Failure(Reason.OFFSET_GONE, f"{Reason.OFFSET_GONE.text}: {rest}")
     if kind in ("KAFKA", "PULSAR"):
         return _broker(kind, data)
+    if kind == "HANDLER":
+        reason = _python_reason(str(data.get("error")))
+        return Failure(reason, str(data.get("text")), step, tuple(data.get("frames") or ()))
     if kind == "STEP_TWICE":
         return Failure(Reason.STEP_TWICE, rest)
     if kind == "LEASE_LOST":

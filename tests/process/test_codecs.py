@@ -35,6 +35,7 @@ class Outer:
     inner: Inner | None
 
 
+EAST = timezone(timedelta(hours=2))
 _TIMES = st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1))
 _INNER = st.builds(Inner, st.none() | st.text(max_size=5), _TIMES)
 _LONGS = st.integers(-(2**63), 2**63 - 1)
@@ -75,7 +76,7 @@ def test_what_is_written_is_read_also_from_a_part_of_a_column(
         (Decimal, 3, Decimal(3)),
         (bytes, bytearray(b"a"), b"a"),
         (list[float], (1, 2.5), [1.0, 2.5]),
-        (datetime, datetime(2026, 1, 1, 12, tzinfo=timezone(timedelta(hours=2))), datetime(2026, 1, 1, 10)),
+        (datetime, datetime(2026, 1, 1, 12, tzinfo=EAST), datetime(2026, 1, 1, 10)),
         (datetime, datetime(2026, 1, 1, 12, tzinfo=UTC), datetime(2026, 1, 1, 12)),
     ],
 )  # fmt: skip

@@ -195,5 +195,5 @@ def test_mistakes_in_a_test_are_told() -> None:
         driver.side("jump")
     with pytest.raises(NotFoundError, match="no state"):
         driver.state("lasts", key="a")
-    with pytest.raises(UsageError, match="the row for on_readings.degrees is not float"):
+    with pytest.raises(UsageError, match=r"the row for on_readings\.degrees is not float"):
         driver.send("readings", {"sensor": "a", "degrees": "hot"}, key="a")

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, date, datetime
 from itertools import pairwise
+from operator import attrgetter, itemgetter
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -236,9 +237,13 @@ class Struct(Codec):
         """The values whose parts are in columns."""
         raise NotImplementedError
 
-    def part(self, value: Any, number: int) -> Any:
-        """A part of a value."""
+    def part(self, number: int) -> Callable[[Any], Any]:
+        """What takes a part from a value."""
         raise NotImplementedError
+
+    @property
+    def _numbered(self) -> list[tuple[int, Codec]]:
+        return [(number, codec) for number, (_, codec) in enumerate(self.parts)]
 
     def decode(self, column: pa.Array) -> list[Any]:
         columns = []
@@ -249,11 +254,13 @@ class Struct(Codec):
 
     def encode(self, values: Sequence[Any]) -> pa.Array:
         gone = [value is None for value in values]
-        arrays = []
-        for number, (_, codec) in enumerate(self.parts):
-            arrays.append(
-                codec.encode([None if v is None else self.part(v, number) for v in values])
-            )
+        if True not in gone:
+            arrays = [codec.encode(list(map(self.part(n), values))) for n, codec in self._numbered]
+        else:
+            arrays = [
+                codec.encode([None if v is None else part(v) for v in values])
+                for part, codec in ((self.part(n), codec) for n, codec in self._numbered)
+            ]
         if not arrays:
             return pa.array([None if v is None else {} for v in values], self.arrow)
         return pa.StructArray.from_arrays(
@@ -305,8 +312,8 @@ class Record(Struct):
                         object.__setattr__(value, name, self.defaults[name]())
         return found
 
-    def part(self, value: Any, number: int) -> Any:
-        return getattr(value, self.parts[number][0])
+    def part(self, number: int) -> Callable[[Any], Any]:
+        return attrgetter(self.parts[number][0])
 
     def normal(self, value: Any, at: str) -> Any:
         if not isinstance(value, self.kind):
@@ -351,8 +358,8 @@ class RowOf(Struct):
             return [new(kind, ()) for _ in range(size)]
         return [new(kind, values) for values in zip(*columns, strict=True)]
 
-    def part(self, value: Any, number: int) -> Any:
-        return value[number]
+    def part(self, number: int) -> Callable[[Any], Any]:
+        return itemgetter(number)
 
     def normal(self, value: Any, at: str) -> Any:
         if isinstance(value, dict):

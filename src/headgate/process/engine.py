@@ -144,6 +144,9 @@ class Engine:
         self._times: Sequence[int | None] = ()
         self._sweep: int | None = None
         self._dirty = False
+        self._expires = shape.expires
+        # values alone: a worker loads and writes them without the detours that others need
+        self.plain = not (self.lists or self.maps or self.timers or self._expires)
         self.handlers = [getattr(function, h.method) for h in shape.inputs]
         self.ok = shape.output.is_normal() if shape.output else _no
         self.side_codecs = {s.name: s.value for s in shape.sides}
@@ -189,15 +192,15 @@ class Engine:
         for found, entries in zip(self.maps, state.maps, strict=True):
             found.load(entries)
         self._nexts = state.nexts
-        sizes = self._sizes()
-        if state.entries and sizes != list(state.entries):
+        if state.entries and self._sizes() != list(state.entries):
             self._dirty = True
         self._times = state.times
         due = False
         for timer, at, limit in zip(self.timers, state.times, self._limits, strict=False):
             timer._at = at
-            due = due or (at is not None and at <= limit)
-        self._sweep = state.times[-1] if self.shape.expires else None
+            if at is not None and at <= limit:
+                due = True
+        self._sweep = state.times[-1] if self._expires else None
         if due:
             self._fire()
 
@@ -215,7 +218,7 @@ class Engine:
             timer._at = None
         self._nexts = [0] * len(self.lists)
         self._ends = [None] * len(self._ending)
-        self._times = [None] * (len(self.timers) + self.shape.expires)
+        self._times = [None] * (len(self.timers) + self._expires)
         self._sweep = None
 
     def _fire(self) -> None:
@@ -332,17 +335,20 @@ class Engine:
         """End the work on a key: what is to be written, or None if nothing changed."""
         clock = self.context.clock
         times: list[int | None] = [timer._at for timer in self.timers]
-        if self.shape.expires:
+        if self._expires:
             times.append(self._next_sweep())
-        changed = [state._changed for state in self._states]
-        if not (self._dirty or True in changed or times != list(self._times)):
-            return None
+        if not self._dirty and times == list(self._times):
+            for state in self._states:
+                if state._changed:
+                    break
+            else:
+                return None
         ends: list[int | None] = []
         for number, at in enumerate(self._ending):
             value = self.values[at]
             ttl = self._ttls[at]
             assert ttl is not None
-            ends.append(clock + ttl if value._set else self._ends[number])
+            ends.append(clock + ttl if value._changed else self._ends[number])
             if value._value is None:
                 ends[-1] = None
         entries: list[int] = []

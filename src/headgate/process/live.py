@@ -49,7 +49,7 @@ class _Live:
         self._declared = declared
         self._codec = declared.value
         self._ok = declared.value.is_normal()
-        self._changed = False
+        self._changed = 0
 
     def _normal(self, value: Any) -> Any:
         if value is None:
@@ -63,30 +63,30 @@ class LiveValue(_Live, ValueState[Any]):
     def __init__(self, declared: DeclaredState) -> None:
         super().__init__(declared)
         self._value: Any = None
-        self._set = False
 
     def load(self, value: Any) -> None:
         """Take the value that a key has."""
-        self._value, self._changed, self._set = value, False, False
+        self._value = value
+        self._changed = 0
 
     def get(self) -> Any:
         return self._value
 
     def set(self, value: Any) -> None:
         self._value = value if self._ok(value) else self._normal(value)
-        self._changed = self._set = True
+        self._changed = 1
 
     def clear(self) -> None:
         self._value = None
-        self._changed, self._set = True, False
+        self._changed = 1
 
     def mark(self) -> Any:
         """What `back` needs to undo all that comes."""
-        return self._codec.copy(self._value), self._changed, self._set
+        return self._codec.copy(self._value), self._changed
 
     def back(self, mark: Any) -> None:
         """Undo what came since `mark`."""
-        self._value, self._changed, self._set = mark
+        self._value, self._changed = mark
 
 
 class LiveList(_Live, ListState[Any]):
@@ -100,8 +100,11 @@ class LiveList(_Live, ListState[Any]):
 
     def load(self, values: list[Any]) -> None:
         """Take the list that a key has."""
-        self._old, self._new = values, []
-        self._changed = self._cleared = False
+        self._old = values
+        if self._new:
+            self._new = []
+        self._changed = 0
+        self._cleared = False
 
     def __iter__(self) -> Iterator[Any]:
         return chain(list(self._old), list(self._new)) if self._new else iter(list(self._old))
@@ -111,15 +114,16 @@ class LiveList(_Live, ListState[Any]):
 
     def append(self, value: Any) -> None:
         self._new.append(value if self._ok(value) else self._normal(value))
-        self._changed = True
+        self._changed = 1
 
     def extend(self, values: Sequence[Any]) -> None:
         self._new += [v if self._ok(v) else self._normal(v) for v in values]
-        self._changed = True
+        self._changed = 1
 
     def clear(self) -> None:
         self._old, self._new = [], []
-        self._changed = self._cleared = True
+        self._changed = 1
+        self._cleared = True
 
     def mark(self) -> Any:
         """What `back` needs to undo all that comes."""
@@ -145,7 +149,7 @@ class LiveMap(_Live, MapState[Any, Any]):
 
     def load(self, data: dict[Any, Any]) -> None:
         """Take the dict that a key has."""
-        self._data, self._changed, self._cleared = data, False, False
+        self._data, self._changed, self._cleared = data, 0, False
         if self._put:
             self._put = {}
         if self._gone:
@@ -166,13 +170,13 @@ class LiveMap(_Live, MapState[Any, Any]):
         self._data[key] = value if self._ok(value) else self._normal(value)
         self._put[key] = None
         self._gone.pop(key, None)
-        self._changed = True
+        self._changed = 1
 
     def __delitem__(self, key: Any) -> None:
         del self._data[key]
         self._put.pop(key, None)
         self._gone[key] = None
-        self._changed = True
+        self._changed = 1
 
     def __iter__(self) -> Iterator[Any]:
         # the store has its own order; sorted, a replay and a test see the same
@@ -183,7 +187,8 @@ class LiveMap(_Live, MapState[Any, Any]):
 
     def clear(self) -> None:
         self._data, self._put, self._gone = {}, {}, {}
-        self._changed = self._cleared = True
+        self._changed = 1
+        self._cleared = True
 
     def mark(self) -> Any:
         """What `back` needs to undo all that comes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import repeat
 from typing import Any
 
@@ -13,7 +13,7 @@ from pyspark.sql import Row
 
 from headgate.process.codecs import Codec, DictOf, ListOf, RowOf
 from headgate.process.declare import Tagged
-from headgate.process.engine import Engine, Loaded
+from headgate.process.engine import NEVER, Engine, Loaded
 from headgate.process.failure import HandlerError
 from headgate.process.layout import Layout
 from headgate.process.wire import CLOCK, FIRST_WITH_STATE, WATERMARK, Wire
@@ -66,9 +66,8 @@ class Task:
         self.writer = Writer(wire, self.layout)
         self._at_work = False
         self._was_new = False
-        self._key: pa.Array | None = None
-        self._row: Any = None
-        self._handler = ""
+        self._keys = _Keys(wire.key, pa.array([]))
+        self._number = -1  # of the key that is at work, among the keys of the batch it began in
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Work through all batches."""
@@ -84,47 +83,76 @@ class Task:
     def _flush(self) -> Iterator[pa.RecordBatch]:
         return self.writer.flush(self.engine.take_outputs())
 
+    def _key(self) -> Row:
+        return self._keys.row(self._number)
+
     def _end_key(self) -> None:
-        if self._at_work:
-            self._at_work = False
-            change = self.engine.finish()
-            if change is not None and not (change.empty and self._was_new):
-                self.writer.change(self._key, change, self._was_new)
+        if not self._at_work:
+            return
+        self._at_work = False
+        if self.engine.plain:
+            self._end_values()
+            return
+        change = self.engine.finish()
+        if change is not None and not (change.empty and self._was_new):
+            self.writer.change((self._keys.column, self._number), change, self._was_new)
+
+    def _end_values(self) -> None:
+        """The same for a function that keeps values alone, where little is to be looked at."""
+        values = self.engine.values
+        for live in values:
+            if live._changed:
+                break
+        else:
+            return
+        row = [live._value for live in values]
+        empty = True
+        for value in row:
+            if value is not None:
+                empty = False
+                break
+        if not (empty and self._was_new):
+            self.writer.values((self._keys.column, self._number), row, empty, self._was_new)
 
     def _batch(self, batch: pa.RecordBatch) -> None:
         flags, inputs = batch.column(0).to_numpy(), batch.column(1).to_numpy()
         numbers = batch.column(2)
         times = repeat(None) if numbers.null_count == len(numbers) else numbers.to_pylist()
-        first = flags > 0
-        keys = _Keys(self.wire.key, batch.column(3).filter(pa.array(first)))
+        keys = _Keys(self.wire.key, batch.column(3).filter(pa.array(flags > 0)))
         states = self._states(batch, flags)
         at = _BEFORE + len(self.engine.lists) + len(self.engine.maps)
         rows = [
             iter(codec.decode(_where(batch.column(at + n), inputs == n)))
             for n, codec in enumerate(self.wire.rows)
         ]
-        engine, context = self.engine, self.engine.context
-        handlers = engine.handlers
         names = [handler.name for handler in self.wire.shape.inputs]
-        side = engine.on_error == "side"
-        ok, out = engine.ok, engine.outputs
-        main, main_times = out.main.append, out.times.append
-        key_number = -1
+        engine, context = self.engine, self.engine.context
+        context.row_key = self._key
+        plain, values, nothing = engine.plain, engine.values, [None] * len(engine.values)
+        handlers, side, ok = engine.handlers, engine.on_error == "side", engine.ok
+        key_number, event = -1, NEVER
         name, row = "", None
         try:
+            # names of this loop stand for look-ups that would be made for every row
+            out = engine.outputs
+            main, main_times = out.main.append, out.times.append
             for flag, input, time in zip(flags.tolist(), inputs.tolist(), times, strict=False):
                 if flag:
                     self._end_key()
                     key_number += 1
-                    self._at_work = True
-                    self._was_new = flag != FIRST_WITH_STATE
-                    self._key = (keys.column, key_number)
-                    engine.load(_key_of(keys, key_number), None if self._was_new else next(states))
+                    self._at_work, self._was_new = True, flag != FIRST_WITH_STATE
+                    self._keys, self._number = keys, key_number
+                    if plain:
+                        held = nothing if flag != FIRST_WITH_STATE else next(states)
+                        for live, value in zip(values, held, strict=True):
+                            live._value = value
+                            live._changed = 0
+                    else:
+                        engine.load(self._key, None if self._was_new else next(states))
                 if input >= 0:
                     name, row = names[input], next(rows[input])
                     if side:
                         engine.row(input, row, time)
-                        out = engine.outputs
                         continue
                     context.micros = time
                     result = handlers[input](row, context)
@@ -138,8 +166,10 @@ class Task:
                             else:
                                 engine.deliver(name, (value,))
                 elif input == WATERMARK:
+                    assert time is not None
                     event = time
                 elif input == CLOCK:
+                    assert time is not None
                     engine.begin(event, time)
                     out = engine.outputs
                     main, main_times = out.main.append, out.times.append
@@ -148,7 +178,7 @@ class Task:
         except Exception as error:
             raise engine.failed(name, row, error) from error
 
-    def _states(self, batch: pa.RecordBatch, flags: np.ndarray[Any, Any]) -> Iterator[Loaded]:
+    def _states(self, batch: pa.RecordBatch, flags: np.ndarray[Any, Any]) -> Iterator[Any]:
         """What the keys of a batch have, in their order."""
         there = flags == FIRST_WITH_STATE
         if not there.any():
@@ -158,6 +188,8 @@ class Task:
         sizes = [len(p) for p in (self.layout.values, self.layout.ends, self.layout.entries)]
         values, ends, entries, times = _cut(columns, sizes)
         count = len(main)
+        if self.engine.plain:
+            return _across(values, count)
         lists, maps = self.wire.shape.of_kind("list"), self.wire.shape.of_kind("map")
         at, found = _BEFORE, []
         for state in lists:
@@ -183,10 +215,6 @@ class Task:
             _across(times if self.layout.times else [], count),
             _across([[n or 0 for n in column] for column in had], count),
         )
-
-
-def _key_of(keys: _Keys, number: int) -> Callable[[], Row]:
-    return lambda: keys.row(number)
 
 
 def _where(column: pa.Array, mask: np.ndarray[Any, Any]) -> pa.Array:

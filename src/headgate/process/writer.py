@@ -57,14 +57,21 @@ class Writer:
         if wire.on_error == "side":
             self._outputs.append((None, _ERRORS))
         self._keys: list[tuple[pa.Array, int]] = []
+        self._rows_kept: list[Sequence[Any]] = []
         self._changes: list[Change] = []
         self._kinds: list[int] = []
 
     def change(self, key: Any, change: Change, new: bool) -> None:
         """Remember what is to be written of a key."""
-        self._keys.append(key)
         self._changes.append(change)
-        self._kinds.append(DELETE if change.empty else PUT_NEW if new else PUT)
+        row = [*change.values, *change.ends, *change.entries, *change.times]
+        self.values(key, row, change.empty, new)
+
+    def values(self, key: tuple[pa.Array, int], row: Sequence[Any], empty: bool, new: bool) -> None:
+        """Remember the main row of a key, which is all of it where nothing but values is kept."""
+        self._keys.append(key)
+        self._rows_kept.append(row)
+        self._kinds.append(DELETE if empty else PUT_NEW if new else PUT)
 
     def flush(self, outputs: Outputs) -> Iterator[pa.RecordBatch]:
         """All that was given since the last time."""
@@ -77,9 +84,9 @@ class Writer:
             number = len(self._outputs) - 1
             errors = pa.array(outputs.errors, _ERRORS)
             yield self._batch(number, len(errors), {f"o{number}": errors})
-        if self._changes:
+        if self._keys:
             yield self._written()
-            self._keys, self._changes, self._kinds = [], [], []
+            self._keys, self._rows_kept, self._changes, self._kinds = [], [], [], []
 
     def counts(self, counted: Mapping[str, int]) -> pa.RecordBatch:
         """What handlers counted."""
@@ -100,8 +107,7 @@ class Writer:
         return self._batch(number, len(values), parts)
 
     def _written(self) -> pa.RecordBatch:
-        changes, size = self._changes, len(self._changes)
-        rows = [[*c.values, *c.ends, *c.entries, *c.times] for c in changes]
+        changes, rows, size = self._changes, self._rows_kept, len(self._keys)
         columns = (
             [
                 column.codec.encode(values)

@@ -33,15 +33,17 @@ class StateReader:
 
     def frame(self, step: str, store: str = ROWS) -> DataFrame:
         """Every row of a store: key, its value under the name of the state, and the partition."""
-        layout, number = self.shape.store(step, store)
+        column = self.shape.column(step, store)
+        layout, number = self.shape.store(step, ROWS if column else store)
         rows = kernel.state_rows(self.spark, **self._where(step, layout, number))
-        return self._named(rows, step, layout)
+        return self._named(rows, step, layout, column)
 
     def get(self, step: str, key: Mapping[str, Any], store: str = ROWS) -> DataFrame:
         """The rows of one key; only the partition of that key is read."""
         self.shape.check_key(step, key)
         names = self.shape.key_names(step)
-        layout, number = self.shape.store(step, store)
+        column = self.shape.column(step, store)
+        layout, number = self.shape.store(step, ROWS if column else store)
         fields = StructType.fromJson(dict(layout["key"])).fields
         parts = [fields[at] for at in layout["partition_by"]]
         if not names:  # windows without a key: all rows have the same
@@ -61,15 +63,22 @@ class StateReader:
                     remedy=f"give one, for instance --key {name}=...",
                 )
         rows = kernel.state_get(self.spark, key=wanted, **self._where(step, layout, number))
-        return self._named(rows, step, layout)
+        return self._named(rows, step, layout, column)
 
     def view(self, step: str, store: str = ROWS) -> StateView:
         """Every row of a store as plain Python values."""
         rows = [entry(row) for row in self.frame(step, store).collect()]
+        if self.shape.step(step)["kind"] == "process":
+            rows = whole(rows, store)
         return StateView(step, tuple(self.shape.key_names(step)), rows)
 
-    def _named(self, rows: DataFrame, step: str, layout: Layout) -> DataFrame:
-        """Name the key's parts as the user does, and the value as the state."""
+    def _named(
+        self, rows: DataFrame, step: str, layout: Layout, column: str | None = None
+    ) -> DataFrame:
+        """Name the key's parts as the user does, and the value as the state.
+
+        Of a `column` only the keys that have it are given.
+        """
         names = self.shape.key_names(step)
         fields = StructType.fromJson(dict(layout["key"])).names
         parts = [
@@ -78,7 +87,10 @@ class StateReader:
         ]
         others = [_shown("key", field, field) for field in self.shape.beside_key(layout)]
         named = [f["name"] for f in layout["value"]["fields"]]
-        if named == ["row"]:
+        if column is not None:
+            value = F.col(f"value.`{column}`").alias(column)
+            rows = rows.where(F.col(f"value.`{column}`").isNotNull())
+        elif named == ["row"]:
             value = F.col("value.row").alias("row")
         else:
             columns = [_shown("value", *pair) for pair in zip(named, titles(named), strict=True)]
@@ -148,6 +160,23 @@ def titles(names: Sequence[str]) -> list[str]:
 def _shown(struct: str, field: str, title: str) -> Column:
     column = F.col(f"{struct}.`{field}`")
     return (F.timestamp_micros(column) if field in _TIMES else column).alias(title)
+
+
+def whole(rows: list[dict[str, Any]], store: str) -> list[dict[str, Any]]:
+    """The entries of a process function's list or map put together, key by key."""
+    found: dict[str, dict[str, Any]] = {}
+    parts: dict[str, list[tuple[Any, Any]]] = {}
+    for row in rows:
+        value = row.get(store)
+        name = next((n for n in ("number", "entry") if isinstance(value, dict) and n in value), "")
+        if not name or not isinstance(value, dict):
+            return rows
+        key = repr(row["key"])
+        parts.setdefault(key, []).append((value[name], value["value"]))
+        made = sorted(parts[key], key=lambda part: part[0])
+        held = [v for _, v in made] if name == "number" else dict(made)
+        found[key] = {"key": row["key"], store: held}
+    return list(found.values())
 
 
 def _literal(value: Any, kind: DataType) -> Column:

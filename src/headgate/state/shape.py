@@ -68,6 +68,13 @@ class StateShape:
         fields = [str(field["name"]) for field in layout["key"]["fields"]]
         return [name for at, name in enumerate(fields) if at not in layout["partition_by"]]
 
+    def column(self, step: str, name: str) -> str | None:
+        """A value state or timer of a process function, which is a column of its keys' rows."""
+        if self.step(step)["kind"] != "process":
+            return None
+        fields = [str(field["name"]) for field in self.stores(step)[0]["value"]["fields"]]
+        return name if name in fields else None
+
     def store(self, step: str, name: str) -> tuple[Layout, int]:
         """The layout of one store of a step, and its number."""
         for number, layout in enumerate(self.stores(step)):
@@ -75,6 +82,14 @@ class StateShape:
                 return layout, number
         raise NotFoundError(
             f"step '{step}' has no state '{name}'",
-            expected=", ".join(str(layout["name"]) for layout in self.stores(step)),
+            expected=", ".join(self._names(step)),
             remedy="name one of them",
         )
+
+    def _names(self, step: str) -> list[str]:
+        """The names by which the state of a step can be asked for."""
+        names = [str(layout["name"]) for layout in self.stores(step)]
+        if self.step(step)["kind"] == "process":
+            fields = [str(field["name"]) for field in self.stores(step)[0]["value"]["fields"]]
+            names += [name for name in fields if "." not in name]
+        return names

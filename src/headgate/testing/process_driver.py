@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -79,6 +79,21 @@ class ProcessDriver:
 
         A key of several parts is a tuple, or a dict or Row that names them.
         """
+        return self._batch({self._key(key): [self._call(input, record, at)]})
+
+    def send_batch(self, rows: Iterable[tuple[str, Record, Any, When | None]]) -> list[Any]:
+        """Give several rows in one batch: each has an input, a record, a key and a time or None.
+
+        As in a job, the rows of a key come input by input, in the order of the handlers.
+        """
+        calls: dict[tuple[Any, ...], list[_Call]] = {}
+        for input, record, key, at in rows:
+            calls.setdefault(self._key(key), []).append(self._call(input, record, at))
+        for of_key in calls.values():
+            of_key.sort(key=lambda call: call.number)
+        return self._batch(calls)
+
+    def _call(self, input: str, record: Record, at: When | None) -> _Call:
         names = [handler.name for handler in self.shape.inputs]
         if input not in names:
             raise NotFoundError(
@@ -88,8 +103,7 @@ class ProcessDriver:
             )
         number = names.index(input)
         row = _row(self.shape.inputs[number], record)
-        micros = None if at is None else micros_of(_time(at))
-        return self._batch({self._key(key): _Call(number, row, micros)})
+        return _Call(number, row, None if at is None else micros_of(_time(at)))
 
     def advance_watermark(self, to: When) -> list[Any]:
         """Move event time on; what the timers that are due give."""
@@ -168,7 +182,7 @@ class ProcessDriver:
         self._memory.rows.setdefault(parts, row)
         return parts
 
-    def _batch(self, calls: dict[tuple[Any, ...], _Call]) -> list[Any]:
+    def _batch(self, calls: dict[tuple[Any, ...], list[_Call]]) -> list[Any]:
         engine = self._engine
         engine.begin(self._event, self._clock)
         due = [k for k, s in self._memory.states.items() if k not in calls and self._due(s)]
@@ -178,8 +192,7 @@ class ProcessDriver:
                 loaded = self._memory.states.get(key)
                 row = self._memory.rows[key]
                 engine.load(lambda row=row: row, self._load(loaded))  # type: ignore[misc]
-                if key in calls:
-                    call = calls[key]
+                for call in calls.get(key, ()):
                     engine.row(call.number, call.row, call.micros)
                 changes[key] = engine.finish()
         except HandlerError as error:
