@@ -100,9 +100,7 @@ class LiveList(_Live, ListState[Any]):
 
     def load(self, values: list[Any]) -> None:
         """Take the list that a key has."""
-        self._old = values
-        if self._new:
-            self._new = []
+        self._old, self._new = values, []  # the last key's may still have to be written
         self._changed = 0
         self._cleared = False
 
