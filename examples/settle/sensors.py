@@ -35,9 +35,9 @@ class Jumps(hg.Process):
         """Compare a reading with the one before it."""
         before = self.last.get()
         minute = timedelta(minutes=1)
-        if before is not None and abs(reading.at - before.at) <= minute:
-            if abs(reading.degrees - before.degrees) > 20:
-                yield Alert(reading.sensor, before.degrees, reading.degrees, reading.at)
+        recent = before if before is not None and reading.at - before.at <= minute else None
+        if recent is not None and abs(reading.degrees - recent.degrees) > 20:
+            yield Alert(reading.sensor, recent.degrees, reading.degrees, reading.at)
         self.last.set(reading)
         self.quiet.set(reading.at + minute)
 

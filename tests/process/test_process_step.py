@@ -104,7 +104,7 @@ def sums(job: hg.Job) -> None:
     )
     if on_error == "side":
         made.errors.sink("errors", hg.topic("log:errors"))
-    job.process("last", Last(), sums=made.key_by("key")).sink("last", hg.topic("log:last"))
+    job.process("last", Last(), sums=made.key_by("key")).sink("lasts", hg.topic("log:last"))
     made.key_by("key").window(
         "per_minute", hg.tumbling("1 minute"), F.max("total").alias("most")
     ).sink("windows", hg.topic("log:windows"))
@@ -119,7 +119,7 @@ def test_functions_follow_on_functions_and_errors_go_aside(spark: SparkSession) 
         t.send("events", event("a", 1, 1), event("A", -5, 2), event("a", 2, 3), event("b", 7, 4))
         t.run()
         t.send("events", event("a", 4, 65)).run()
-        assert sorted(r["value"] for r in t.rows("last")) == [
+        assert sorted(r["value"] for r in t.rows("lasts")) == [
             "1 3 00:03", "3 7 01:05", "None 1 00:01", "None 7 00:04",
         ]  # fmt: skip
         (error,) = t.rows("errors")

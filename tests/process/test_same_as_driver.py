@@ -223,6 +223,7 @@ def _plain(value: Any) -> Any:
 CRASHES: list[Literal["before_sink", "after_sink", "before_commit", "after_commit"] | None] = [
     None, "before_sink", None, "after_sink", "before_commit", None,
 ]  # fmt: skip
+LARGE = "spark.headgate.process.large.entries"
 STATES = ("turn", "kept", "names", "recent", "by_arg", "by_name")
 
 
@@ -232,6 +233,8 @@ def test_the_kernel_and_the_driver_agree(spark: SparkSession) -> None:
     model = ProcessDriver(Fuzz())
     with JobDriver(fuzz, parallelism=2) as job:
         for number, crash in enumerate(CRASHES):
+            # in every other batch the entries of lists and maps are asked for one by one
+            job.spark.conf.set(LARGE, "1" if number % 2 else "1000")
             events, others = script.batch()
             sent(job, events, others)
             told = model.send_batch(
@@ -251,12 +254,13 @@ def test_the_kernel_and_the_driver_agree(spark: SparkSession) -> None:
                 job.run()
                 assert plain(job.rows("told")) == plain(told)
             if number == 2:
-                job.restore(job.savepoint(), parallelism=3)
+                job.restore(job.savepoint(), parallelism=3).run()
                 model = model.restored()
             if number in (2, 5):
                 agree(job, model)
         counted = {k: n for k, n in job.metrics("fuzz").items() if not k.startswith("records_")}
         assert counted["set"] > KEYS / 10
+        job.spark.conf.unset(LARGE)
 
 
 def agree(job: JobDriver, model: ProcessDriver) -> None:

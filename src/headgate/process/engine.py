@@ -14,6 +14,7 @@ from headgate.process.codecs import Codec, TypeMistake
 from headgate.process.declare import Context, Process, Tagged
 from headgate.process.failure import HandlerError, error_row
 from headgate.process.live import LIVE, LiveList, LiveMap, LiveTimer, LiveValue, time_of
+from headgate.process.remote import Large
 from headgate.process.shape import Shape
 
 OnError = Literal["fail", "side"]
@@ -29,9 +30,9 @@ class Loaded:
 
     values: Sequence[Any]
     ends: Sequence[int | None]
-    lists: Sequence[list[Any]]
+    lists: Sequence[list[Any] | Large]
     nexts: Sequence[int]
-    maps: Sequence[dict[Any, Any]]
+    maps: Sequence[dict[Any, Any] | Large]
     times: Sequence[int | None]
     """The timers and, if any state has a time to live, the sweep."""
     entries: Sequence[int] = ()

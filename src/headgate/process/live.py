@@ -16,6 +16,7 @@ from headgate.process.declare import (
     Timer,
     ValueState,
 )
+from headgate.process.remote import Large
 
 EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
@@ -94,21 +95,24 @@ class LiveList(_Live, ListState[Any]):
 
     def __init__(self, declared: DeclaredState) -> None:
         super().__init__(declared)
-        self._old: list[Any] = []
+        self._old: list[Any] | Large = []
         self._new: list[Any] = []
         self._cleared = False
 
-    def load(self, values: list[Any]) -> None:
+    def load(self, values: list[Any] | Large) -> None:
         """Take the list that a key has."""
         self._old, self._new = values, []  # the last key's may still have to be written
         self._changed = 0
         self._cleared = False
 
     def __iter__(self) -> Iterator[Any]:
+        if isinstance(self._old, Large):
+            self._old = [value for _, value in self._old.all()]
         return chain(list(self._old), list(self._new)) if self._new else iter(list(self._old))
 
     def __len__(self) -> int:
-        return len(self._old) + len(self._new)
+        old = self._old
+        return (old.size if isinstance(old, Large) else len(old)) + len(self._new)
 
     def append(self, value: Any) -> None:
         self._new.append(value if self._ok(value) else self._normal(value))
@@ -133,68 +137,111 @@ class LiveList(_Live, ListState[Any]):
 
 
 class LiveMap(_Live, MapState[Any, Any]):
-    """The dict of the key that is at work, and which of its entries changed."""
+    """The dict of the key that is at work, and which of its entries changed.
+
+    Of a large one `_data` has the entries that were touched, `_absent` the names that it is known
+    not to have, and `_unseen` counts the rest.
+    """
 
     def __init__(self, declared: DeclaredState) -> None:
         super().__init__(declared)
         assert declared.key is not None
         self._keys = declared.key
         self._key_ok = declared.key.is_normal()
-        self._data: dict[Any, Any] = {}
+        self.load({})
+
+    def load(self, data: dict[Any, Any] | Large) -> None:
+        """Take the dict that a key has."""
+        self._large = data if isinstance(data, Large) else None
+        self._data: dict[Any, Any] = {} if isinstance(data, Large) else data
+        self._unseen = data.size if isinstance(data, Large) else 0
         self._put: dict[Any, None] = {}
         self._gone: dict[Any, None] = {}
-        self._cleared = False
+        self._absent: set[Any] = set()
+        self._changed, self._cleared = 0, False
 
-    def load(self, data: dict[Any, Any]) -> None:
-        """Take the dict that a key has."""
-        self._data, self._changed, self._cleared = data, 0, False
-        if self._put:
-            self._put = {}
-        if self._gone:
-            self._gone = {}
+    def _fetch(self, key: Any) -> None:
+        """Make sure that an entry is here, if there is one."""
+        if self._large is None or key in self._data or key in self._absent:
+            return
+        if not self._key_ok(key):
+            return  # no entry has such a name
+        found = self._large.one(key)
+        if found:
+            self._data[key] = found[0]
+            self._unseen -= 1
+        else:
+            self._absent.add(key)
+
+    def _fetch_all(self) -> None:
+        if self._large is not None:
+            large, self._large = self._large, None
+            for key, value in large.all():
+                if key not in self._gone:
+                    self._data.setdefault(key, value)
+            self._unseen = 0
 
     def __getitem__(self, key: Any) -> Any:
+        if self._large is not None:
+            self._fetch(key)
         return self._data[key]
 
     def get(self, key: Any, default: Any = None) -> Any:
+        if self._large is not None:
+            self._fetch(key)
         return self._data.get(key, default)
 
     def __contains__(self, key: object) -> bool:
+        if self._large is not None:
+            self._fetch(key)
         return key in self._data
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if not self._key_ok(key):
             key = self._keys.normal(key, f"a key of the state '{self._declared.name}'")
-        self._data[key] = value if self._ok(value) else self._normal(value)
+        value = value if self._ok(value) else self._normal(value)
+        if self._large is not None:
+            self._fetch(key)  # whether it is new decides how many there are
+        self._data[key] = value
         self._put[key] = None
         self._gone.pop(key, None)
         self._changed = 1
 
     def __delitem__(self, key: Any) -> None:
+        if self._large is not None:
+            self._fetch(key)
         del self._data[key]
         self._put.pop(key, None)
         self._gone[key] = None
+        self._absent.add(key)
         self._changed = 1
 
     def __iter__(self) -> Iterator[Any]:
+        self._fetch_all()
         # the store has its own order; sorted, a replay and a test see the same
         return iter(sorted(self._data))
 
     def __len__(self) -> int:
-        return len(self._data)
+        return len(self._data) + self._unseen
 
     def clear(self) -> None:
-        self._data, self._put, self._gone = {}, {}, {}
+        self.load({})
         self._changed = 1
         self._cleared = True
 
     def mark(self) -> Any:
         """What `back` needs to undo all that comes."""
-        return dict(self._data), dict(self._put), dict(self._gone), self._changed, self._cleared
+        return (
+            dict(self._data), dict(self._put), dict(self._gone), set(self._absent), self._large,
+            self._unseen, self._changed, self._cleared,
+        )  # fmt: skip
 
     def back(self, mark: Any) -> None:
         """Undo what came since `mark`."""
-        self._data, self._put, self._gone, self._changed, self._cleared = mark
+        (
+            self._data, self._put, self._gone, self._absent, self._large, self._unseen,
+            self._changed, self._cleared,
+        ) = mark  # fmt: skip
 
 
 class LiveTimer(Timer):

@@ -18,9 +18,10 @@ ROW = "__hg_row"
 OUTPUT = "__hg_given"
 
 # What a row from the kernel is, in its columns flag and input: the first of a key, without state or
-# with it; the timers of a key that has no rows; the batch's watermark and its time.
+# with it; the timers of a key that has no rows; the batch's watermark and its time, and where
+# entries of large lists and maps can be had.
 SAME, FIRST, FIRST_WITH_STATE = 0, 1, 2
-TIMERS, WATERMARK, CLOCK = -1, -2, -3
+TIMERS, WATERMARK, CLOCK, PORT, SECRET = -1, -2, -3, -4, -5
 # What a row to the kernel is, in its column kind: a row of the output with this number, or this.
 PUT, DELETE, COUNT, PUT_NEW = -1, -2, -3, -4
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -11,16 +11,18 @@ import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql import Row
 
-from headgate.process.codecs import Codec, DictOf, ListOf, RowOf
-from headgate.process.declare import Tagged
+from headgate.process.codecs import DictOf, ListOf, RowOf
+from headgate.process.declare import DeclaredState, Tagged
 from headgate.process.engine import NEVER, Engine, Loaded
 from headgate.process.failure import HandlerError
 from headgate.process.layout import Layout
-from headgate.process.wire import CLOCK, FIRST_WITH_STATE, WATERMARK, Wire
+from headgate.process.remote import NUMBER, Large, Remote
+from headgate.process.wire import CLOCK, FIRST_WITH_STATE, PORT, SECRET, WATERMARK, Wire
 from headgate.process.writer import Writer
 
-# before what a batch has of lists, maps and rows come the flag, input, number, key and state
-_BEFORE = 5
+# before what a batch has of lists, maps and rows come the flag, input, number, key, state, and the
+# number of a key with large lists or maps
+_LARGE, _BEFORE = 5, 6
 
 
 class HandlerFailed(Exception):
@@ -32,11 +34,14 @@ def run_task(payload: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
     wire: Wire = cloudpickle.loads(payload)
     engine = Engine(wire.function, wire.shape, step=wire.step, on_error=wire.on_error)
     engine.function.open()
+    task = Task(wire, engine)
     try:
-        yield from Task(wire, engine).run(batches)
+        yield from task.run(batches)
     except HandlerError as error:
         raise HandlerFailed(error.for_jvm()) from error.error
     finally:
+        if task.remote is not None:
+            task.remote.close()
         engine.function.close()
 
 
@@ -64,6 +69,8 @@ class Task:
         self.wire, self.engine = wire, engine
         self.layout = Layout(wire.shape)
         self.writer = Writer(wire, self.layout)
+        self.remote: Remote | None = None
+        self._port = 0
         self._at_work = False
         self._was_new = False
         self._keys = _Keys(wire.key, pa.array([]))
@@ -173,6 +180,12 @@ class Task:
                     engine.begin(event, time)
                     out = engine.outputs
                     main, main_times = out.main.append, out.times.append
+                elif input == PORT:
+                    assert time is not None
+                    self._port = time
+                elif input == SECRET:
+                    assert time is not None
+                    self.remote = Remote(self._port, time)
         except HandlerError:
             raise
         except Exception as error:
@@ -191,30 +204,42 @@ class Task:
         if self.engine.plain:
             return _across(values, count)
         lists, maps = self.wire.shape.of_kind("list"), self.wire.shape.of_kind("map")
-        at, found = _BEFORE, []
-        for state in lists:
-            codec: Codec = ListOf(state.value)
-            found.append([v or [] for v in codec.decode(_where(batch.column(at), there))])
-            at += 1
-        held = []
-        for state in maps:
-            assert state.key is not None
-            codec = DictOf(state.key, state.value)
-            held.append([v or {} for v in codec.decode(_where(batch.column(at), there))])
-            at += 1
-        nexts = [entries[2 * n + 1] for n in range(len(lists))]
         # states that were declared since have no count yet
         had = [entries[2 * n] for n in range(len(lists))] + entries[2 * len(lists) :]
+        had = [[n or 0 for n in column] for column in had]
+        numbers = _where(batch.column(_LARGE), there)
+        large: list[Any] = numbers.to_pylist() if numbers.null_count < count else [None] * count
+        found: list[list[Any]] = []
+        for number, state in enumerate((*lists, *maps)):
+            whole = ListOf(state.value) if state.key is None else DictOf(state.key, state.value)
+            empty = list if state.key is None else dict
+            held = whole.decode(_where(batch.column(_BEFORE + number), there))
+            for at, value in enumerate(held):
+                if value is None:
+                    size, key = had[number][at], large[at]
+                    stays = size and key is not None
+                    held[at] = self._large(number, state, size, key) if stays else empty()
+            found.append(held)
+        nexts = [entries[2 * n + 1] for n in range(len(lists))]
         return map(
             Loaded,
             _across(values, count),
             _across(ends, count),
-            _across(found, count),
+            _across(found[: len(lists)], count),
             _across([[n or 0 for n in column] for column in nexts], count),
-            _across(held, count),
+            _across(found[len(lists) :], count),
             _across(times if self.layout.times else [], count),
-            _across([[n or 0 for n in column] for column in had], count),
+            _across(had, count),
         )
+
+    def _large(self, number: int, state: DeclaredState, size: int, key: int) -> Large:
+        """A list or map that stays where it is."""
+
+        def ask(wanted: Sequence[Any]) -> Any:
+            assert self.remote is not None
+            return self.remote.ask(number, key, state.key or NUMBER, state.value, wanted)
+
+        return Large(size, ask)
 
 
 def _where(column: pa.Array, mask: np.ndarray[Any, Any]) -> pa.Array:

@@ -13,7 +13,9 @@ import org.apache.spark.sql.types._
  * nothing else. Entries whose time is over are removed when their key is read.
  */
 sealed abstract class EntryStore(state: EntryState, store: StateStore, keyTypes: Seq[DataType],
-    partType: DataType, nowMicros: Long) {
+    val partType: DataType, nowMicros: Long) {
+  val entrySchema: StructType =
+    StructType(Seq(StructField("part", partType), StructField("value", state.value)))
   private val withPart = UnsafeProjection.create((keyTypes :+ partType).zipWithIndex.map {
     case (t, i) => BoundReference(i, t, nullable = true)
   })
@@ -58,20 +60,40 @@ sealed abstract class EntryStore(state: EntryState, store: StateStore, keyTypes:
     keys.foreach(store.remove(_))
   }
 
+  // the task reads and writes small ones while its worker asks for entries of large ones
   /** What Python is sent of a key. */
-  def read(key: UnsafeRow): Any
+  final def read(key: UnsafeRow): Any = synchronized(whole(key))
   /** Applies what Python gave back. */
-  def write(key: UnsafeRow, change: InternalRow): Unit
+  final def write(key: UnsafeRow, change: InternalRow): Unit = synchronized(apply(key, change))
+  final def all(key: UnsafeRow): Seq[(Any, Any)] = synchronized(ordered(scan(key)))
+  /** The entry of a name, or nothing. */
+  final def one(key: UnsafeRow, name: Any): Seq[(Any, Any)] = synchronized {
+    part.update(0, name)
+    val at = withPart(joined(key, part)).copy()
+    val found = store.get(at)
+    if (found == null || state.ttl > 0 && found.getLong(1) <= nowMicros) Nil
+    else {
+      val row = found.copy()
+      Seq((at.get(partAt, partType), if (row.isNullAt(0)) null else row.get(0, state.value)))
+    }
+  }
+
+  protected def ordered(entries: Seq[(Any, Any)]): Seq[(Any, Any)] = entries
+  protected def whole(key: UnsafeRow): Any
+  protected def apply(key: UnsafeRow, change: InternalRow): Unit
 }
 
 final class ListStore(state: EntryState, store: StateStore, keyTypes: Seq[DataType], nowMicros: Long)
   extends EntryStore(state, store, keyTypes, LongType, nowMicros) {
 
   // a scan is in the order of bytes, which is not that of numbers
-  override def read(key: UnsafeRow): ArrayData =
-    new GenericArrayData(scan(key).sortBy(_._1.asInstanceOf[Long]).map(_._2).toArray[Any])
+  override protected def ordered(entries: Seq[(Any, Any)]): Seq[(Any, Any)] =
+    entries.sortBy(_._1.asInstanceOf[Long])
 
-  override def write(key: UnsafeRow, change: InternalRow): Unit = {
+  override protected def whole(key: UnsafeRow): ArrayData =
+    new GenericArrayData(ordered(scan(key)).map(_._2).toArray[Any])
+
+  override protected def apply(key: UnsafeRow, change: InternalRow): Unit = {
     if (change.getBoolean(0)) clear(key)
     val first = change.getLong(1)
     val added = change.getArray(2)
@@ -86,13 +108,13 @@ final class ListStore(state: EntryState, store: StateStore, keyTypes: Seq[DataTy
 final class MapStore(state: EntryState, store: StateStore, keyTypes: Seq[DataType], nowMicros: Long)
   extends EntryStore(state, store, keyTypes, state.key.get, nowMicros) {
 
-  override def read(key: UnsafeRow): MapData = {
+  override protected def whole(key: UnsafeRow): MapData = {
     val entries = scan(key)
     new ArrayBasedMapData(new GenericArrayData(entries.map(_._1).toArray[Any]),
       new GenericArrayData(entries.map(_._2).toArray[Any]))
   }
 
-  override def write(key: UnsafeRow, change: InternalRow): Unit = {
+  override protected def apply(key: UnsafeRow, change: InternalRow): Unit = {
     if (change.getBoolean(0)) clear(key)
     val removed = change.getArray(2)
     var i = 0

@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes
+import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.python.{ArrowPythonRunner, MapInBatchEvaluatorFactory}
 import org.apache.spark.sql.execution.streaming.operators.stateful._
@@ -69,7 +70,7 @@ case class ProcessExec(child: SparkPlan, spec: ProcessSpec, keys: Seq[Attribute]
       ProcessCounters(counter("records_in"),
         spec.outputNames.map(n => counter(if (n == "out") "records_out" else s"records_out_$n")),
         counter("state_inserted"), counter("state_removed"), Counters.registerNamed(session, step)),
-      batch.fold(0L)(_.id), TaskFailures.every(session))
+      batch.fold(0L)(_.id), TaskFailures.every(session), ProcessExec.largeFrom(session))
     val specs = stores
     val coordinator = session.sessionState.streamingQueryManager.stateStoreCoordinator
     // there is no second input: it is for the tasks to go where their state is
@@ -87,4 +88,9 @@ case class ProcessExec(child: SparkPlan, spec: ProcessSpec, keys: Seq[Attribute]
         })
     }
   }
+}
+
+object ProcessExec {
+  private val LargeKey = "spark.headgate.process.large.entries"
+  def largeFrom(session: SparkSession): Long = session.conf.getOption(LargeKey).fold(1000L)(_.toLong)
 }

@@ -11,10 +11,15 @@ import org.apache.spark.sql.types._
 case class ProcessCounters(in: StepCounter, out: Seq[StepCounter], inserted: StepCounter,
     removed: StepCounter, named: NamedCounter)
 
-/** All that a task of a process step needs from the driver; times in microseconds. */
+/**
+ * All that a task of a process step needs from the driver; times in microseconds.
+ *
+ * @param largeFrom a list or map with more entries is not sent with its key: the worker asks for them
+ */
 case class ProcessPlan(spec: ProcessSpec, wire: ProcessWire, keys: Seq[Attribute], input: Attribute,
     time: Attribute, rows: Seq[Attribute], columns: Seq[Attribute], watermark: Long, now: Long,
-    due: LeastDeadline, clockDue: LeastDeadline, counters: ProcessCounters, batchId: Long, failEvery: Int)
+    due: LeastDeadline, clockDue: LeastDeadline, counters: ProcessCounters, batchId: Long, failEvery: Int,
+    largeFrom: Long)
 
 /**
  * One partition of one batch. Each key goes to Python once: its state, read here, with its first row;
@@ -41,34 +46,46 @@ final class ProcessTask(plan: ProcessPlan, opened: OpenStores, input: Iterator[I
   private def limit(clock: String): Long = if (clock == "event") plan.watermark else plan.now
   /** For each time of the main row, the store of its clock. */
   private val storeOf = spec.clocks.map(c => timeStores(clocks.indexOf(c))).toArray
+  private val timerIds = spec.main.drop(spec.firstTime).map(f => TimeStore.id(f.name)).toArray
 
   var rowsOut = 0L; var rowsStored = 0L; var rowsRemoved = 0L
 
   // keys that are due and have not come with rows (yet)
   private val due = new LinkedHashSet[UnsafeRow]()
   clocks.zip(timeStores).foreach { case (clock, store) =>
-    store.due(limit(clock))(key => due.add(key.copy()))
+    store.due(limit(clock)) { (key, time, timer) =>
+      // a timer that the function has no longer would be due for ever
+      val kept = main.get(key)
+      val at = timerIds.indexOf(timer)
+      val is = kept != null && at >= 0 && !kept.isNullAt(spec.firstTime + at) &&
+        kept.getLong(spec.firstTime + at) == time
+      if (is) due.add(key.copy())
+      is
+    }
   }
 
   /** The rows that Python gets. */
-  private val feed: Iterator[InternalRow] = new Iterator[InternalRow] {
+  private lazy val feed: Iterator[InternalRow] = new Iterator[InternalRow] {
     private val keyOf = UnsafeProjection.create(plan.keys, plan.columns)
     private def indexOf(a: Attribute): Int = plan.columns.indexWhere(_.exprId == a.exprId)
     private val inputAt = indexOf(plan.input)
     private val timeAt = indexOf(plan.time)
     private val rowAt = plan.rows.map(indexOf).toArray
     private val rowSize = plan.rows.map(_.dataType.asInstanceOf[StructType].length).toArray
-    private val mainSize = spec.main.length
     private val entriesAt = (spec.lists ++ spec.maps).map(spec.entriesAt).toArray
+    private val expire = (spec.lists ++ spec.maps).map(_.ttl > 0).toArray
+    private val sweepAt = if (spec.clocks.lastOption.contains("expiry")) spec.main.length - 1 else -1
     private val entries: Array[EntryStore] = (lists ++ maps).toArray[EntryStore]
     private val rowsFrom = Before + entries.length
     private val values = new Array[Any](rowsFrom + rowAt.length)
     private val row = new GenericInternalRow(values)
     private var last: UnsafeRow = null
-    private var headers = 0
+    private val server = if (entries.isEmpty) null else new EntryServer(entries)
+    private val headers = Iterator(Watermark -> plan.watermark, Clock -> plan.now) ++
+      (if (server == null) Nil else Seq(Port -> server.port.toLong, Secret -> server.secret))
     private var left: java.util.Iterator[UnsafeRow] = null
 
-    override def hasNext: Boolean = headers < 2 || input.hasNext || {
+    override def hasNext: Boolean = headers.hasNext || input.hasNext || {
       if (left == null) left = due.iterator()
       left.hasNext
     }
@@ -76,10 +93,10 @@ final class ProcessTask(plan: ProcessPlan, opened: OpenStores, input: Iterator[I
     override def next(): InternalRow = {
       java.util.Arrays.fill(values.asInstanceOf[Array[Object]], null)
       values(Flag) = 0.toByte
-      if (headers < 2) {
-        values(Input) = if (headers == 0) Watermark else Clock
-        values(Number) = if (headers == 0) plan.watermark else plan.now
-        headers += 1
+      if (headers.hasNext) {
+        val (what, number) = headers.next()
+        values(Input) = what
+        values(Number) = number
       } else if (input.hasNext) {
         val in = input.next()
         plan.counters.in.inc()
@@ -102,17 +119,24 @@ final class ProcessTask(plan: ProcessPlan, opened: OpenStores, input: Iterator[I
 
     private def state(key: UnsafeRow): Unit = {
       values(Key) = key
-      val kept = main.get(key)
+      var kept = main.get(key)
       if (kept == null) values(Flag) = First
       else {
         values(Flag) = FirstWithState
-        values(State) = kept
+        val swept = sweepAt >= 0 && !kept.isNullAt(sweepAt) && kept.getLong(sweepAt) <= plan.now
         var i = 0
         while (i < entries.length) {
-          if (!kept.isNullAt(entriesAt(i)) && kept.getLong(entriesAt(i)) > 0)
-            values(Before + i) = entries(i).read(key)
+          var size = if (kept.isNullAt(entriesAt(i))) 0L else kept.getLong(entriesAt(i))
+          if (size > plan.largeFrom && swept && expire(i)) {
+            size = entries(i).all(key).length // what is over is removed, and not counted any more
+            kept = kept.copy()
+            kept.setLong(entriesAt(i), size)
+          }
+          if (size > plan.largeFrom) { if (values(Large) == null) values(Large) = server.register(key) }
+          else if (size > 0) values(Before + i) = entries(i).read(key)
           i += 1
         }
+        values(State) = kept
       }
     }
   }
@@ -153,8 +177,8 @@ final class ProcessTask(plan: ProcessPlan, opened: OpenStores, input: Iterator[I
         val was = if (old.isNullAt(i)) None else Some(old.getLong(i))
         val is = if (kind == Delete || state.isNullAt(at)) None else Some(state.getLong(at))
         if (was != is) {
-          was.foreach(storeOf(i).remove(key, _, i))
-          is.foreach(storeOf(i).put(key, _, i))
+          was.foreach(storeOf(i).remove(key, _, timerIds(i)))
+          is.foreach(storeOf(i).put(key, _, timerIds(i)))
         }
         i += 1
       }

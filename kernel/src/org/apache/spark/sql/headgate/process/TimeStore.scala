@@ -1,5 +1,7 @@
 package org.apache.spark.sql.headgate.process
 
+import scala.collection.mutable
+
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution.streaming.state.StateStore
@@ -27,20 +29,31 @@ final class TimeStore(store: StateStore, keyTypes: Seq[DataType]) {
   def put(key: UnsafeRow, time: Long, timer: Int): Unit = store.put(at(key, time, timer), none)
   def remove(key: UnsafeRow, time: Long, timer: Int): Unit = store.remove(at(key, time, timer))
 
-  /** The keys that are due, earliest first; a key may come more than once. */
-  def due(limit: Long)(take: UnsafeRow => Unit): Unit = {
+  /**
+   * What is due, earliest first: a key, its time and the timer's number. What `take` does not know is
+   * removed.
+   */
+  def due(limit: Long)(take: (UnsafeRow, Long, Int) => Boolean): Unit = {
+    val unknown = mutable.ArrayBuffer.empty[UnsafeRow]
     val scan = store.iterator()
     try {
       var more = true
       while (more && scan.hasNext) {
-        val key = scan.next().key
-        if (key.getLong(0) <= limit) take(keyOf(key)) else more = false
+        val entry = scan.next().key
+        if (entry.getLong(0) > limit) more = false
+        else if (!take(keyOf(entry), entry.getLong(0), entry.getInt(1))) unknown += entry.copy()
       }
     } finally scan.close()
+    unknown.foreach(store.remove(_))
   }
 
   def first: Option[Long] = {
     val scan = store.iterator()
     try if (scan.hasNext) Some(scan.next().key.getLong(0)) else None finally scan.close()
   }
+}
+
+object TimeStore {
+  /** A number for a timer from its name, so that timers may be added and moved. */
+  def id(name: String): Int = name.hashCode
 }
