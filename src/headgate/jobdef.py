@@ -39,6 +39,7 @@ class Job:
         """
         self._plan.used_params.add(name)
         value = self._plan.params.get(name, default)
+        value = self._plan.stand_in if value is None else value
         if value is None:
             raise UsageError(
                 f"the parameter '{name}' is not set",
@@ -121,7 +122,7 @@ class JobDef:
         from headgate.runtime.session import get_session
 
         given = dict(params or {})
-        plan = Plan(self.name, spark or get_session(), given)
+        plan = self._plan(spark or get_session(), given)
         self.function(Job(plan))
         unknown = sorted(set(given) - plan.used_params)
         if unknown:
@@ -131,6 +132,9 @@ class JobDef:
                 remedy="correct or remove it",
             )
         return plan.built(warnings_of(plan, check_connectors=check_connectors))
+
+    def _plan(self, spark: SparkSession, params: Mapping[str, str]) -> Plan:
+        return Plan(self.name, spark, params)
 
     def describe(self, params: Mapping[str, str] | None = None) -> Graph:
         """The job's graph; no Spark action is run."""

@@ -145,6 +145,8 @@ class Plan:
     job: str
     spark: SparkSession
     params: Mapping[str, str]
+    stand_in: str | None = None
+    """The value of a parameter that is not set: in a test it names a broker that nobody asks."""
     nodes: list[Node] = field(default_factory=list)
     used_params: set[str] = field(default_factory=set)
     changing: dict[str, str] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from headgate.connectors.base import Source
 from headgate.connectors.log import LogSink, LogSource
 from headgate.connectors.log_files import TopicFiles
 from headgate.jobdef import JobDef
-from headgate.plan import BuiltJob, Node, SinkOp, SourceOp, TableOp
+from headgate.plan import BuiltJob, Node, Plan, SinkOp, SourceOp, TableOp
 from headgate.settings import no_restart
 
 
@@ -41,6 +41,9 @@ class StandInJob(JobDef):
         nodes = tuple(self._stand_in(node) for node in built.nodes)
         graph = dataclasses.replace(built.graph, steps=tuple(n.step for n in nodes))
         return BuiltJob(graph, nodes)
+
+    def _plan(self, spark: SparkSession, params: Mapping[str, str]) -> Plan:
+        return Plan(self.name, spark, params, stand_in="test")
 
     def source(self, name: str) -> TopicFiles:
         """The topic that stands in for a source or table."""
