@@ -177,6 +177,7 @@ def _job(make: object) -> hg.JobDef:
     [
         (lambda j, e: j.process("p", Sum()), "step 'p': a process step needs an input"),
         (lambda j, e: j.process("p", Sum(), events=e), "the input 'events' has no key"),
+        (lambda j, e: j.process("p", Sum(), events=e.key_by()), "the input 'events' has no key"),
         (lambda j, e: j.process("p", Sum(), event=e.key_by("key")),
          "step 'p': Sum has no handler for the input 'event'"),
         (lambda j, e: j.process("p", Wants(), events=e.key_by("key")),

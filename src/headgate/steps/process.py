@@ -118,6 +118,13 @@ def _check_inputs(plan: Plan, name: str, inputs: Mapping[str, Keyed]) -> None:
                 remedy='give it one: stream.key_by("column")',
                 location=user_location(),
             )
+        if not keyed._keys:
+            raise GraphError(
+                f"the input '{input}' has no key",
+                step=name,
+                remedy='name columns: stream.key_by("column")',
+                location=user_location(),
+            )
         if keyed._stream._plan is not plan:
             raise GraphError(
                 f"the input '{input}' is of another job",
