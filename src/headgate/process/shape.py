@@ -18,7 +18,7 @@ from pyspark.sql import Row
 from pyspark.sql.types import StructField, StructType
 
 from headgate.errors import GraphError, Location, user_location
-from headgate.process.codecs import Codec, Record, Struct
+from headgate.process.codecs import Codec
 from headgate.process.declare import (
     Declared,
     DeclaredState,
@@ -28,6 +28,7 @@ from headgate.process.declare import (
     Tagged,
     around,
 )
+from headgate.process.records import Record, Struct
 from headgate.process.types import TYPES, UnknownType, codec_of
 
 VALUE = "value"

@@ -9,7 +9,8 @@ from typing import Any
 
 from pyspark import cloudpickle
 
-from headgate.process.codecs import Codec, DictOf, ListOf, Record, Struct
+from headgate.process.codecs import Codec, DictOf, ListOf
+from headgate.process.records import Record, Struct
 from headgate.process.wire import Wire
 
 

@@ -26,18 +26,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from headgate.process.codecs import (
-    AsIs,
-    Codec,
-    Date,
-    DictOf,
-    ListOf,
-    Record,
-    RowOf,
-    Scalar,
-    Struct,
-    Time,
-)
+from headgate.process.codecs import AsIs, Codec, Date, DictOf, ListOf, Scalar, Time
+from headgate.process.records import Record, RowOf, Struct
 
 _SCALARS: dict[Any, Codec] = {
     bool: Scalar(bool, BooleanType(), pa.bool_()),

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import BooleanType, DataType, StructField, StructType
 
-from headgate.process.codecs import Codec, RowOf
+from headgate.process.codecs import Codec
 from headgate.process.declare import Process
 from headgate.process.engine import OnError
+from headgate.process.records import RowOf
 from headgate.process.shape import Shape
 from headgate.process.types import codec_of_spark
 

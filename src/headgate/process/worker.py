@@ -11,11 +11,12 @@ import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql import Row
 
-from headgate.process.codecs import DictOf, ListOf, RowOf
+from headgate.process.codecs import DictOf, ListOf
 from headgate.process.declare import DeclaredState, Tagged
 from headgate.process.engine import NEVER, Engine, Loaded
 from headgate.process.failure import HandlerError
 from headgate.process.layout import Layout
+from headgate.process.records import RowOf
 from headgate.process.remote import NUMBER, Large, Remote
 from headgate.process.wire import CLOCK, FIRST_WITH_STATE, PORT, SECRET, WATERMARK, Wire
 from headgate.process.writer import Writer

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headgate.process.codecs import Codec, DictOf, ListOf, Struct
+from headgate.process.codecs import Codec, DictOf, ListOf
 from headgate.process.engine import Change, ListChange, MapChange, Outputs
 from headgate.process.layout import Layout
+from headgate.process.records import Struct
 from headgate.process.wire import COUNT, DELETE, PUT, PUT_NEW, Wire
 
 _ERRORS = pa.struct(

@@ -13,9 +13,9 @@ from headgate.durations import spell_duration
 from headgate.errors import GraphError, user_location
 from headgate.graph import Step
 from headgate.plan import EVENT_TIME, POSITION, Plan, ProcessOp
-from headgate.process.codecs import Record
 from headgate.process.declare import DeclaredState, Process
 from headgate.process.engine import OnError
+from headgate.process.records import Record
 from headgate.process.shape import Handler, Shape, columns_of, shape_of
 from headgate.process.types import fits
 from headgate.steps.carried import check_carried, has_carried

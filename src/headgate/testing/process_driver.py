@@ -13,11 +13,12 @@ from pyspark.sql import Row
 
 from headgate.durations import Duration, parse_duration
 from headgate.errors import NotFoundError, UsageError
-from headgate.process.codecs import TypeMistake, row_class
+from headgate.process.codecs import TypeMistake
 from headgate.process.declare import Process
 from headgate.process.engine import NEVER, Change, Engine, Loaded, OnError
 from headgate.process.failure import HandlerError
 from headgate.process.live import micros_of, time_of
+from headgate.process.records import row_class
 from headgate.process.shape import Handler, Shape, shape_of
 from headgate.process.stored import KeyState, round_trip
 
