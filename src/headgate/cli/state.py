@@ -52,7 +52,10 @@ def register(app: typer.Typer) -> None:
 
 def list_states(ui: Ui, target: TargetArgument) -> None:
     """List the steps that keep state, with rows and sizes; starts no Spark."""
+    from headgate.state.shape import StateShape
+
     snapshot = _snapshot(ui, target)
+    shape = StateShape(snapshot)
     states = snapshot.record.state if snapshot.record else {}
     rows = []
     for step in snapshot.graph["steps"]:
@@ -62,7 +65,7 @@ def list_states(ui: Ui, target: TargetArgument) -> None:
                 {
                     "step": step["id"],
                     "kind": step["kind"],
-                    "states": [store["name"] for store in step.get("stores") or ()],
+                    "states": shape.names(step["id"]) if step.get("stores") else [],
                     "key": json.loads(step["detail"].get("state_key", "[]")),
                     "rows": sizes.get("rows"),
                     "bytes": sizes.get("bytes"),
@@ -111,8 +114,7 @@ def get(
         )
     at, found = rows[0]["partition"], rows[0]["key"]
     states = [{k: v for k, v in row.items() if k not in ("key", "partition")} for row in rows]
-    # a table has one row a key; others, such as waiting rows, have many
-    value = {"state": states[0]} if state == "default" else {"states": states}
+    value = {"states": states} if shape.many(step, state) else {"state": states[0]}
     ui.data(
         {**_names(snapshot), "step": step, "key": found, **value, "partition": at},
         lambda: "\n".join(_json(one) for one in states),
@@ -168,7 +170,7 @@ def diff(
             reader.frame(step, state),
             second.frame(step, state),
             limit=limit,
-            apart=reader.shape.beside_key(reader.shape.store(step, state)[0]),
+            apart=reader.shape.apart(step, state),
         )
     value = {
         "job": snapshot.job,
@@ -233,7 +235,7 @@ def _shape(snapshot: Snapshot, step: str, state: str) -> StateShape:
     from headgate.state.shape import StateShape
 
     shape = StateShape(snapshot)
-    shape.store(step, state)
+    shape.check_name(step, state)
     return shape
 
 

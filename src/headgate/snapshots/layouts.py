@@ -44,7 +44,7 @@ def compare(old: Sequence[Layout], new: Sequence[Layout]) -> Difference:
         gains=tuple(f"store {name}" for name in after if name not in before),
         loses=tuple(f"store {name}" for name in before if name not in after),
     )
-    for name in before.keys() & after.keys():
+    for name in (name for name in before if name in after):
         was, is_ = before[name], after[name]
         if type_name(was["key"]) != type_name(is_["key"]):
             found += Difference(
@@ -52,8 +52,24 @@ def compare(old: Sequence[Layout], new: Sequence[Layout]) -> Difference:
             )
         elif any(was.get(part) != is_.get(part) for part in ("encoder", "columns", "partition_by")):
             found += Difference(conflicts=(f"store {name} is kept in another order",))
-        found += _values(was["value"], is_["value"], "")
+        if _holds_entries(was) and _holds_entries(is_):
+            found += _values(_entry(was), _entry(is_), "")
+        else:
+            found += _values(was["value"], is_["value"], "")
     return found
+
+
+def _holds_entries(store: Layout) -> bool:
+    """Whether it has the entries of a process function's list or map."""
+    last = store["key"]["fields"][-1]["name"]
+    return last in ("number", "entry") and store["value"]["fields"][0]["name"] == "value"
+
+
+def _entry(store: Layout) -> Any:
+    """An entry's columns by names that users know: that of the state instead of `value`."""
+    value, *more = store["value"]["fields"]
+    more = [{**field, "name": f"{store['name']}.{field['name']}"} for field in more]
+    return {"type": "struct", "fields": [{**value, "name": store["name"]}, *more]}
 
 
 def _values(old: Any, new: Any, path: str) -> Difference:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -178,8 +179,8 @@ def _kept(
     found = compare(before, after)
     if other := _other_windows(old["detail"], new["detail"]):
         return Change("!", name, f"state does not fit: {other}"), False, False
-    if found.conflicts:
-        return Change("!", name, f"state does not fit: {'; '.join(found.conflicts)}"), False, False
+    if conflicts := [*found.conflicts, *_without_value(found.gains, new["detail"])]:
+        return Change("!", name, f"state does not fit: {'; '.join(conflicts)}"), False, False
     if found.same:
         return Change("=", name, "state unchanged", rows), False, False
     parts = []
@@ -189,6 +190,17 @@ def _kept(
         parts.append(f"loses {', '.join(found.loses)}")
     note = "needs --allow-dropped-state" if found.loses else ""
     return Change("~", name, f"state {'; '.join(parts)}", rows, note), True, bool(found.loses)
+
+
+def _without_value(gains: Sequence[str], detail: Mapping[str, str]) -> list[str]:
+    """New fields of dataclasses in a process function's state that old values cannot have."""
+    required = json.loads(detail.get("required", "[]"))
+    return [
+        f"field {gain.split()[1]} is new, and what was stored has no value for it: give it a "
+        "default, or let it be None"
+        for gain in gains
+        if gain.startswith("column ") and gain.split()[1] in required
+    ]
 
 
 def _other_windows(old: Mapping[str, str], new: Mapping[str, str]) -> str | None:

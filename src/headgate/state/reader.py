@@ -14,6 +14,7 @@ from headgate import kernel
 from headgate.errors import NotFoundError, UsageError
 from headgate.snapshots.layouts import Layout
 from headgate.snapshots.snapshot import Snapshot
+from headgate.state.by_name import process_rows
 from headgate.state.shape import ROWS, StateShape
 
 _ALL = "__hg_all"
@@ -68,29 +69,24 @@ class StateReader:
     def view(self, step: str, store: str = ROWS) -> StateView:
         """Every row of a store as plain Python values."""
         rows = [entry(row) for row in self.frame(step, store).collect()]
-        if self.shape.step(step)["kind"] == "process":
-            rows = whole(rows, store)
         return StateView(step, tuple(self.shape.key_names(step)), rows)
 
     def _named(
         self, rows: DataFrame, step: str, layout: Layout, column: str | None = None
     ) -> DataFrame:
-        """Name the key's parts as the user does, and the value as the state.
-
-        Of a `column` only the keys that have it are given.
-        """
+        """Name the key's parts as the user does, and the value as the state."""
         names = self.shape.key_names(step)
         fields = StructType.fromJson(dict(layout["key"])).names
         parts = [
             F.col(f"key.`{fields[at]}`").alias(name)
             for at, name in zip(layout["partition_by"], names, strict=bool(names))
         ]
+        if self.shape.is_process(step):
+            time = self._closure.offsets.batch_time_ms or 0
+            return process_rows(rows, parts, layout, column, time)
         others = [_shown("key", field, field) for field in self.shape.beside_key(layout)]
         named = [f["name"] for f in layout["value"]["fields"]]
-        if column is not None:
-            value = F.col(f"value.`{column}`").alias(column)
-            rows = rows.where(F.col(f"value.`{column}`").isNotNull())
-        elif named == ["row"]:
+        if named == ["row"]:
             value = F.col("value.row").alias("row")
         else:
             columns = [_shown("value", *pair) for pair in zip(named, titles(named), strict=True)]
@@ -160,23 +156,6 @@ def titles(names: Sequence[str]) -> list[str]:
 def _shown(struct: str, field: str, title: str) -> Column:
     column = F.col(f"{struct}.`{field}`")
     return (F.timestamp_micros(column) if field in _TIMES else column).alias(title)
-
-
-def whole(rows: list[dict[str, Any]], store: str) -> list[dict[str, Any]]:
-    """The entries of a process function's list or map put together, key by key."""
-    found: dict[str, dict[str, Any]] = {}
-    parts: dict[str, list[tuple[Any, Any]]] = {}
-    for row in rows:
-        value = row.get(store)
-        name = next((n for n in ("number", "entry") if isinstance(value, dict) and n in value), "")
-        if not name or not isinstance(value, dict):
-            return rows
-        key = repr(row["key"])
-        parts.setdefault(key, []).append((value[name], value["value"]))
-        made = sorted(parts[key], key=lambda part: part[0])
-        held = [v for _, v in made] if name == "number" else dict(made)
-        found[key] = {"key": row["key"], store: held}
-    return list(found.values())
 
 
 def _literal(value: Any, kind: DataType) -> Column:

@@ -12,6 +12,8 @@ from headgate.snapshots.snapshot import Snapshot
 
 ROWS = "default"
 """The store that holds the rows of a lookup's table."""
+_CLOCKS = ("event_timers", "processing_timers", "expiry")
+"""Stores of process functions that hold times in order."""
 
 
 class StateShape:
@@ -68,12 +70,30 @@ class StateShape:
         fields = [str(field["name"]) for field in layout["key"]["fields"]]
         return [name for at, name in enumerate(fields) if at not in layout["partition_by"]]
 
+    def is_process(self, step: str) -> bool:
+        """Whether the state is that of a process function, which has names for its parts."""
+        return bool(self.step(step)["kind"] == "process")
+
     def column(self, step: str, name: str) -> str | None:
         """A value state or timer of a process function, which is a column of its keys' rows."""
-        if self.step(step)["kind"] != "process":
-            return None
+        return name if self.is_process(step) and name in self._columns(step) else None
+
+    def check_name(self, step: str, name: str) -> None:
+        """Refuse a name that no state of the step has."""
+        if self.column(step, name) is None:
+            self.store(step, name)
+
+    def many(self, step: str, name: str) -> bool:
+        """Whether a key may have several rows of it; a table has one, waiting rows are many."""
+        return name != ROWS and not self.is_process(step)
+
+    def apart(self, step: str, name: str) -> list[str]:
+        """What tells the rows of a key apart, if there can be several."""
+        return [] if self.is_process(step) else self.beside_key(self.store(step, name)[0])
+
+    def _columns(self, step: str) -> list[str]:
         fields = [str(field["name"]) for field in self.stores(step)[0]["value"]["fields"]]
-        return name if name in fields else None
+        return [name for name in fields if "." not in name]
 
     def store(self, step: str, name: str) -> tuple[Layout, int]:
         """The layout of one store of a step, and its number."""
@@ -82,14 +102,13 @@ class StateShape:
                 return layout, number
         raise NotFoundError(
             f"step '{step}' has no state '{name}'",
-            expected=", ".join(self._names(step)),
+            expected=", ".join(self.names(step)),
             remedy="name one of them",
         )
 
-    def _names(self, step: str) -> list[str]:
+    def names(self, step: str) -> list[str]:
         """The names by which the state of a step can be asked for."""
-        names = [str(layout["name"]) for layout in self.stores(step)]
-        if self.step(step)["kind"] == "process":
-            fields = [str(field["name"]) for field in self.stores(step)[0]["value"]["fields"]]
-            names += [name for name in fields if "." not in name]
-        return names
+        stores = [str(layout["name"]) for layout in self.stores(step)]
+        if not self.is_process(step):
+            return stores
+        return [ROWS, *self._columns(step), *[n for n in stores[1:] if n not in _CLOCKS]]

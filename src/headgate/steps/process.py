@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -13,6 +13,7 @@ from headgate.durations import spell_duration
 from headgate.errors import GraphError, user_location
 from headgate.graph import Step
 from headgate.plan import EVENT_TIME, POSITION, Plan, ProcessOp
+from headgate.process.codecs import Codec
 from headgate.process.declare import DeclaredState, Process
 from headgate.process.engine import OnError
 from headgate.process.records import Record
@@ -60,7 +61,9 @@ def add_process(
     for handler in shape.inputs:
         keyed = inputs[handler.name]
         _check_row(name, handler, keyed._stream.schema)
-        check_carried(plan, keyed._stream._node, keyed._stream._output, name, POSITION)
+        # rows of windows and of sources that are no topics have no position: they come by time
+        stream = keyed._stream
+        check_carried(plan, stream._node, stream._output, name, POSITION, may_lack=True)
     _check_timers(plan, name, shape, inputs)
     schemas = {"out": columns_of(shape.output)}
     for side in shape.sides:
@@ -93,6 +96,7 @@ def add_process(
             "on_error": on_error,
             "code": _code(type(function)),
             "state_key": json.dumps(names),
+            "required": json.dumps([p for s in shape.states for p in _required(s.value, s.name)]),
         },
         location=str(user_location()),
     )
@@ -218,6 +222,16 @@ def _state_text(shape: Shape, keys: list[StructField]) -> str:
         parts.append(f"{state.name} {state.kind}<{', '.join(kinds)}>")
     parts += [f"{t.name} timer" for t in shape.timers]
     return f"({key}) -> {', '.join(parts)}"
+
+
+def _required(codec: Codec, at: str) -> Iterator[str]:
+    """The fields of dataclasses in a state that have neither a default nor can be None."""
+    if not isinstance(codec, Record):
+        return
+    for name, part in codec.parts:
+        if name not in codec.optional and name not in codec.defaults:
+            yield f"{at}.{name}"
+        yield from _required(part, f"{at}.{name}")
 
 
 def _code(cls: type) -> str:

@@ -46,12 +46,16 @@ sealed abstract class EntryStore(state: EntryState, store: StateStore, keyTypes:
     val entries = store.prefixScan(key)
     try entries.foreach { pair =>
       val row = pair.value.copy()
-      if (state.ttl > 0 && row.getLong(1) <= nowMicros) over += pair.key.copy()
+      if (isOver(row)) over += pair.key.copy()
       else found += ((pair.key.copy().get(partAt, partType), if (row.isNullAt(0)) null else row.get(0, state.value)))
     } finally entries.close()
     over.foreach(store.remove(_))
     found.toSeq
   }
+
+  // what was kept before the state had a time to live has no end
+  private def isOver(row: UnsafeRow): Boolean =
+    state.ttl > 0 && !row.isNullAt(1) && row.getLong(1) <= nowMicros
 
   protected def clear(key: UnsafeRow): Unit = {
     val keys = mutable.ArrayBuffer.empty[UnsafeRow]
@@ -71,7 +75,7 @@ sealed abstract class EntryStore(state: EntryState, store: StateStore, keyTypes:
     part.update(0, name)
     val at = withPart(joined(key, part)).copy()
     val found = store.get(at)
-    if (found == null || state.ttl > 0 && found.getLong(1) <= nowMicros) Nil
+    if (found == null || isOver(found)) Nil
     else {
       val row = found.copy()
       Seq((at.get(partAt, partType), if (row.isNullAt(0)) null else row.get(0, state.value)))
