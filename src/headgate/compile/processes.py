@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType
 
 from headgate import kernel
 from headgate.compile.paths import union_of
@@ -18,6 +19,8 @@ from headgate.process.wire import KEY, OUTPUT, ROW, Wire, out_struct
 from headgate.steps.process import row_codec
 
 INPUT = "__hg_input"
+TIE = "__hg_tie"
+_TIE = "struct<pane: int, row: bigint>"
 
 
 def has_timers(node: Node, clock: str) -> bool:
@@ -37,13 +40,28 @@ def process_input(node: Node, input: int, rows: DataFrame, keys: Sequence[str]) 
     assert isinstance(operation, ProcessOp)
     taken = _taken(operation.shape.inputs[input], rows)
     time = F.col(EVENT_TIME) if EVENT_TIME in rows.columns else F.lit(None).cast("timestamp")
+    if POSITION in rows.columns:
+        place = [F.col(POSITION)]
+    else:
+        place = [F.lit(None).cast("long").alias(POSITION), _tie(rows).alias(TIE)]
     return rows.select(
         *[F.col(f"`{k}`").alias(f"{KEY}{n}") for n, k in enumerate(keys)],
         F.lit(input).cast("tinyint").alias(INPUT),
-        F.col(POSITION),
+        *place,
         time.alias(EVENT_TIME),
         F.struct(*[F.col(f"`{name}`") for name in taken]).alias(f"{ROW}{input}"),
     )
+
+
+def _tie(rows: DataFrame) -> Column:
+    """The order of rows that have no position but the same time: panes of a window one by one.
+
+    Beyond that any order will do that a replay finds again; rows that are alike are one as another.
+    """
+    numbered = "pane" in rows.columns and rows.schema["pane"].dataType == IntegerType()
+    pane = F.col("pane") if numbered else F.lit(None).cast("int")
+    seen = [F.col(f"`{name}`") for name in rows.columns if not name.startswith("__hg_")]
+    return F.struct(pane.alias("pane"), F.xxhash64(F.to_json(F.struct(*seen))).alias("row"))
 
 
 def _taken(handler: Handler, rows: DataFrame) -> list[str]:
@@ -59,9 +77,12 @@ def process_frame(node: Node, inputs: Sequence[DataFrame]) -> DataFrame:
     assert isinstance(operation, ProcessOp)
     count = len(operation.shape.inputs)
     types = {n: f.schema[n].dataType for f in inputs for n in f.columns if n.startswith(ROW)}
-    first = inputs[0]
-    columns = [*[c for c in first.columns if not c.startswith(ROW)]]
+    columns = [c for c in inputs[0].columns if not c.startswith(ROW) and c != TIE]
     full = []
+    if any(TIE in frame.columns for frame in inputs):
+        columns.append(TIE)
+        none = F.lit(None).cast(_TIE)
+        inputs = [f if TIE in f.columns else f.withColumn(TIE, none) for f in inputs]
     for frame in inputs:
         rows = [
             F.col(name) if name in frame.columns else F.lit(None).cast(types[name]).alias(name)

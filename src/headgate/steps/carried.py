@@ -23,9 +23,16 @@ _WHAT = {EVENT_TIME: "event time", POSITION: "place in a topic"}
 _TYPES = {EVENT_TIME: TimestampType(), POSITION: LongType()}
 
 
-def check_carried(plan: Plan, node: Node, output: str, step: str, name: str) -> None:
-    """Refuse a stream whose rows have lost what they carry, or never had it."""
+def check_carried(
+    plan: Plan, node: Node, output: str, step: str, name: str, *, may_lack: bool = False
+) -> None:
+    """Refuse a stream whose rows have lost what they carry, or never had it.
+
+    `may_lack`: those of windows, and of sources that are no topics, need not have it.
+    """
     operation = node.operation
+    if may_lack and isinstance(operation, SourceOp | WindowOp):
+        return
     if isinstance(operation, SourceOp):
         _check_source(operation, node.step.id, output, step, name)
     elif isinstance(operation, ProcessOp):
@@ -39,7 +46,8 @@ def check_carried(plan: Plan, node: Node, output: str, step: str, name: str) -> 
         # a lookup's first input is its stream
         edges = node.step.inputs if isinstance(operation, UnionOp) else node.step.inputs[:1]
         for edge in edges:
-            check_carried(plan, _node(plan, edge.step), edge.output, step, name)
+            above = _node(plan, edge.step)
+            check_carried(plan, above, edge.output, step, name, may_lack=may_lack)
     if isinstance(operation, StatelessOp):
         (edge,) = node.step.inputs
         schema = _node(plan, edge.step).schemas[edge.output]

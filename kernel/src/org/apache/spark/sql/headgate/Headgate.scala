@@ -32,9 +32,10 @@ class HeadgateStrategy(session: SparkSession) extends SparkStrategy {
     case w: KeyedWindow => WindowStrategy.plan(session, w, planLater) :: Nil
     case w: CountWindow => CountWindow.plan(session, w, planLater) :: Nil
     case p: Process =>
-      ProcessExec(planLater(p.child), p.spec, p.keys, p.input, p.position, p.time, p.rows, p.task,
+      ProcessExec(planLater(p.child), p.spec, p.keys, p.input, p.position, p.time, p.tie, p.rows, p.task,
         p.stores, p.output, RunningBatch.of(session)) :: Nil
     case t: Tee => TeeExec(planLater(t.child)) :: Nil
+    case u: Unplaced => UnplacedExec(planLater(u.child)) :: Nil
     case c: CountRows => CountRowsExec(planLater(c.child), c.step, c.counted) :: Nil
     case o: ObserveTime => ObserveTimeExec(planLater(o.child), o.source, o.at) :: Nil
     case other => DecodeStrategy.plan(session, other)
@@ -74,8 +75,10 @@ object Headgate {
       left.output.find(_.name == SplitBuilder.Out)))
   }
 
+  /** @param df a repartition of the rows that several steps use */
   def tee(df: ApiFrame): ApiFrame =
-    Dataset.ofRows(classic(df).sparkSession, Tee(classic(df).queryExecution.analyzed))
+    Dataset.ofRows(classic(df).sparkSession,
+      Tee(classic(df).queryExecution.analyzed.mapChildren(Unplaced(_))))
 
   def count(df: ApiFrame, step: String, output: String): ApiFrame =
     Dataset.ofRows(classic(df).sparkSession, CountRows(classic(df).queryExecution.analyzed, step, output))

@@ -19,7 +19,7 @@ import org.apache.spark.util.SerializableConfiguration
 
 /** Runs a [[Process]]: rows come by key, input and place; the work of a partition is [[ProcessTask]]. */
 case class ProcessExec(child: SparkPlan, spec: ProcessSpec, keys: Seq[Attribute], input: Attribute,
-    position: Attribute, time: Attribute, rows: Seq[Attribute], task: PythonTask,
+    position: Attribute, time: Attribute, tie: Option[Attribute], rows: Seq[Attribute], task: PythonTask,
     stores: Seq[StoreSpec], output: Seq[Attribute], @transient batch: Option[RunningBatch])
   extends UnaryExecNode with StatefulStep {
 
@@ -28,8 +28,9 @@ case class ProcessExec(child: SparkPlan, spec: ProcessSpec, keys: Seq[Attribute]
   override def outputPartitioning: Partitioning = UnknownPartitioning(getStateInfo.numPartitions)
   override def requiredChildDistribution: Seq[Distribution] =
     StatefulOpClusteredDistribution(keys, getStateInfo.numPartitions) :: Nil
+  // rows without a position come by time: a replayed batch gets its blocks in another order
   override def requiredChildOrdering: Seq[Seq[SortOrder]] =
-    Seq((keys ++ Seq(input, position)).map(SortOrder(_, Ascending)))
+    Seq((keys ++ Seq(input, position) ++ tie.toSeq.flatMap(Seq(time, _))).map(SortOrder(_, Ascending)))
   override protected def withNewChildInternal(c: SparkPlan): ProcessExec = copy(child = c)
   override val stateStoreNames: Seq[String] = stores.map(_.name)
 

@@ -22,11 +22,12 @@ final class PythonTask(val function: PythonFunction, val resultId: Long) extends
  * A process function over the rows of its inputs, which are in one stream.
  *
  * @param input  the number of a row's input
+ * @param tie    what decides between rows of the same time that have no position
  * @param rows   a column for each input, null in the rows of the others
  * @param output place and event time, then a struct for each output, null in the rows of the others
  */
 case class Process(child: LogicalPlan, spec: ProcessSpec, keys: Seq[Attribute], input: Attribute,
-    position: Attribute, time: Attribute, rows: Seq[Attribute], task: PythonTask,
+    position: Attribute, time: Attribute, tie: Option[Attribute], rows: Seq[Attribute], task: PythonTask,
     stores: Seq[StoreSpec], output: Seq[Attribute]) extends UnaryNode with KeepsState {
   override def step: String = spec.step
   override def producedAttributes: AttributeSet = AttributeSet(output)
@@ -52,7 +53,7 @@ object ProcessApi {
       AttributeReference(spec.time, TimestampType)() +:
       spec.outputs.zipWithIndex.map { case (s, i) => AttributeReference(s"${ProcessSpec.Output}$i", s)() }
     Dataset.ofRows(frame.sparkSession, Process(plan, spec, keys, column(ProcessSpec.Input),
-      column(spec.position), column(spec.time),
+      column(spec.position), column(spec.time), plan.output.find(_.name == ProcessSpec.Tie),
       (0 until spec.inputs).map(i => column(s"${ProcessSpec.Row}$i")),
       new PythonTask(udf.func, udf.resultId.id),
       ProcessStores.layout(spec, keys.map(_.dataType)), output))

@@ -27,6 +27,7 @@ object ProcessSpec {
   val Key = "__hg_key"
   val Row = "__hg_row"
   val Input = "__hg_input"
+  val Tie = "__hg_tie"
   val Output = "__hg_given"
 
   def parse(text: String): ProcessSpec = {
