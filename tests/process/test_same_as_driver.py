@@ -11,13 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from pyspark.sql import Row, SparkSession
 
 import headgate as hg
 from headgate.testing import JobDriver, ProcessDriver
+from headgate.testing.job_driver import CrashPoint
 
 KEYS = int(os.environ.get("HEADGATE_PROCESS_CASES", "320"))
 START = datetime(2026, 1, 1, 12)
@@ -220,51 +221,85 @@ def _plain(value: Any) -> Any:
     return value
 
 
-CRASHES: list[Literal["before_sink", "after_sink", "before_commit", "after_commit"] | None] = [
-    None, "before_sink", None, "after_sink", "before_commit", None,
-]  # fmt: skip
 LARGE = "spark.headgate.process.large.entries"
 STATES = ("turn", "kept", "names", "recent", "by_arg", "by_name")
+Rows = tuple[list[Event], list[Event]]
+
+
+class Both:
+    """A job and the driver of its function, given the same."""
+
+    def __init__(self, job: JobDriver) -> None:
+        self.job, self.model = job, ProcessDriver(Fuzz())
+        self.batches = 0
+
+    def batch(self, rows: Rows, watermark: datetime, crash: CrashPoint | None = None) -> None:
+        """Run rows that were sent; they and what timers give are compared."""
+        events, others = rows
+        # in every other batch the entries of lists and maps are asked for one by one
+        self.job.spark.conf.set(LARGE, "1" if self.batches % 2 else "1000")
+        self.batches += 1
+        told = self.model.send_batch(
+            [("events", e, {"key": e.key}, e.at) for e in events]
+            + [("others", o.__dict__, {"key": o.key}, None) for o in others]
+        )
+        for _ in range(20):  # as often as the kernel runs a batch because timers are due
+            told += self.model.advance_watermark(watermark)
+        if crash is not None:
+            self.job.crash(at=crash).restore()
+        self.job.run()
+        self.same(told)
+
+    def time_passes(self) -> None:
+        """Two hours: naps are over, and what was kept for three may be."""
+        told = self.model.advance_processing_time("2 hours")
+        self.job.advance_processing_time("2 hours").run()
+        self.same(told)
+
+    def same(self, told: list[Any]) -> None:
+        assert plain(self.job.rows("told")) == plain(told), f"batch {self.batches}"
+        assert plain(self.job.rows("odd")) == plain(self.model.side("odd")), f"batch {self.batches}"
 
 
 @pytest.mark.slow
 def test_the_kernel_and_the_driver_agree(spark: SparkSession) -> None:
     script = Script(seed=11)
-    model = ProcessDriver(Fuzz())
+
+    def sending() -> Rows:
+        rows = script.batch()
+        sent(job, *rows)
+        return rows
+
     with JobDriver(fuzz, parallelism=2) as job:
-        for number, crash in enumerate(CRASHES):
-            # in every other batch the entries of lists and maps are asked for one by one
-            job.spark.conf.set(LARGE, "1" if number % 2 else "1000")
-            events, others = script.batch()
-            sent(job, events, others)
-            told = model.send_batch(
-                [("events", e, {"key": e.key}, e.at) for e in events]
-                + [("others", o.__dict__, {"key": o.key}, None) for o in others]
-            )
-            for _ in range(20):  # as often as the kernel runs a batch because timers are due
-                told += model.advance_watermark(script.newest)
-            if crash is not None:
-                job.crash(at=crash).restore()
-            job.run()
-            assert plain(job.rows("told")) == plain(told), f"batch {number}"
-            assert plain(job.rows("odd")) == plain(model.side("odd"))
-            if number in (1, 4):
-                job.advance_processing_time("2 hours")
-                told = model.advance_processing_time("2 hours")
-                job.run()
-                assert plain(job.rows("told")) == plain(told)
-            if number == 2:
-                job.restore(job.savepoint(), parallelism=3).run()
-                model = model.restored()
-            if number in (2, 5):
-                agree(job, model)
+        both = Both(job)
+        both.batch(sending(), script.newest)
+        both.batch(sending(), script.newest, crash="before_sink")
+        both.time_passes()
+        both.batch(sending(), script.newest, crash="after_commit")
+        agree(both)
+        savepoint, saved = job.savepoint(), both.model.restored()
+        job.restore(savepoint, parallelism=3)
+        both.model = both.model.restored()
+        first, then = sending(), script.newest
+        both.batch(first, then, crash="after_sink")
+        second = sending()
+        both.batch(second, script.newest)
+        # back in time: what came since the savepoint comes again, now in one batch
+        job.restore(savepoint, parallelism=1)
+        both.model = saved
+        both.batch((first[0] + second[0], first[1] + second[1]), script.newest)
+        job.restore(parallelism=2)
+        both.batch(sending(), script.newest, crash="before_commit")
+        both.time_passes()
+        agree(both)
         counted = {k: n for k, n in job.metrics("fuzz").items() if not k.startswith("records_")}
         assert counted["set"] > KEYS / 10
         job.spark.conf.unset(LARGE)
 
 
-def agree(job: JobDriver, model: ProcessDriver) -> None:
+def agree(both: Both) -> None:
     """Compare all states and pending timers."""
+    job, model = both.job, both.model
     keys = [f"k{n}" for n in range(KEYS)]
     for name in STATES:
         found = {row["key"]["key"]: row[name] for row in job.state("fuzz", name).all()}
