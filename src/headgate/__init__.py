@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from headgate.errors import HeadgateError
     from headgate.graph import Graph
     from headgate.jobdef import Job, JobDef, job
+    from headgate.process.arrow import ArrowContext, ArrowProcess, ColumnState, column_state
     from headgate.process.declare import (
         Context,
         ListState,
@@ -90,6 +91,7 @@ _WHERE = {
     "headgate.errors": "HeadgateError",
     "headgate.graph": "Graph",
     "headgate.jobdef": "Job JobDef job",
+    "headgate.process.arrow": "ArrowContext ArrowProcess ColumnState column_state",
     "headgate.process.declare": "Context ListState MapState Out Process SideOutput Tagged Timer "
     "ValueState list_state map_state side_output timer value_state",
     "headgate.runtime.handle": "RunHandle start",
@@ -113,7 +115,10 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "ArrowContext",
+    "ArrowProcess",
     "Checkpoints",
+    "ColumnState",
     "ConsoleSink",
     "Context",
     "Duration",
@@ -155,6 +160,7 @@ __all__ = [
     "Window",
     "Windowed",
     "after_count",
+    "column_state",
     "count_window",
     "event_time",
     "every",

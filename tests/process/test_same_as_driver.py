@@ -211,7 +211,7 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "__dataclass_fields__"):
         value = dict(vars(value))
     if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
+        return {k: _plain(v) for k, v in sorted(value.items())}
     if isinstance(value, list):
         return [_plain(v) for v in value]
     if isinstance(value, datetime) and value.tzinfo is not None:

@@ -182,7 +182,9 @@ def value_state(type: type[T], *, ttl: Duration | None = None) -> ValueState[T]:
 
     With `ttl` a value is forgotten so long (of processing time) after it was set.
     """
-    return cast(ValueState[T], DeclaredState("value", _codec(type, "value_state"), None, ttl))
+    return cast(
+        ValueState[T], DeclaredState("value", declared_codec(type, "value_state"), None, ttl)
+    )
 
 
 def list_state(type: type[T], *, ttl: Duration | None = None) -> ListState[T]:
@@ -192,7 +194,7 @@ def list_state(type: type[T], *, ttl: Duration | None = None) -> ListState[T]:
 
     With `ttl` each value is forgotten so long (of processing time) after it was appended.
     """
-    return cast(ListState[T], DeclaredState("list", _codec(type, "list_state"), None, ttl))
+    return cast(ListState[T], DeclaredState("list", declared_codec(type, "list_state"), None, ttl))
 
 
 def map_state(key: type[K], value: type[V], *, ttl: Duration | None = None) -> MapState[K, V]:
@@ -202,7 +204,7 @@ def map_state(key: type[K], value: type[V], *, ttl: Duration | None = None) -> M
 
     With `ttl` each entry is forgotten so long (of processing time) after it was set.
     """
-    keys = _codec(key, "map_state")
+    keys = declared_codec(key, "map_state")
     if not isinstance(keys, Scalar) or keys.kind is float:
         raise GraphError(
             "map_state cannot have keys of this type",
@@ -211,7 +213,7 @@ def map_state(key: type[K], value: type[V], *, ttl: Duration | None = None) -> M
             remedy="use another type for the keys",
             location=user_location(),
         )
-    declared = DeclaredState("map", _codec(value, "map_state"), keys, ttl)
+    declared = DeclaredState("map", declared_codec(value, "map_state"), keys, ttl)
     return cast(MapState[K, V], declared)
 
 
@@ -236,10 +238,11 @@ def side_output(type: type[T]) -> SideOutput[T]:
 
     Example: `unpaid = hg.side_output(Order)`
     """
-    return SideOutput(_codec(type, "side_output"))
+    return SideOutput(declared_codec(type, "side_output"))
 
 
-def _codec(hint: Any, what: str) -> Codec:
+def declared_codec(hint: Any, what: str) -> Codec:
+    """The codec of a type that a class declares, which a user wrote two frames above."""
     body = sys._getframe(2)  # of the class that declares it
     outside = body.f_back.f_locals if body.f_back else {}
     try:

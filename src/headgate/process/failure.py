@@ -48,19 +48,24 @@ def said(error: BaseException) -> str:
 class HandlerError(Exception):
     """A handler raised; the user's own frames come first."""
 
-    def __init__(self, step: str, handler: str, key: Row, row: Any, error: BaseException) -> None:
+    def __init__(
+        self,
+        step: str,
+        handler: str,
+        key: Row | None,
+        row: Any,
+        error: BaseException,
+        about: str | None = None,
+    ) -> None:
+        self._about = about or _about(key, row)
         self.step, self.handler, self.key, self.row, self.error = step, handler, key, row, error
         self.frames = [f"{f.filename}:{f.lineno}" for f in user_frames(error)]
         super().__init__(self._text())
 
     def _text(self) -> str:
-        row = f" and the row {shortened(self.row)}" if self.row is not None else ""
         place = f" at {self.frames[-1]}" if self.frames else ""
         name = f"step '{self.step}': " if self.step else ""
-        return (
-            f"{name}on_{self.handler} failed{place} with {said(self.error)}, for the key"
-            f" {key_text(self.key)}{row}"
-        )
+        return f"{name}on_{self.handler} failed{place} with {said(self.error)}, {self._about}"
 
     def for_jvm(self) -> str:
         """All of it in a line that is found again in what Spark says of a failure."""
@@ -71,6 +76,11 @@ class HandlerError(Exception):
             "frames": self.frames[:20],
         }
         return f"{MARK} {json.dumps(told)}"
+
+
+def _about(key: Row | None, row: Any) -> str:
+    more = f" and the row {shortened(row)}" if row is not None else ""
+    return f"for the key {key_text(key)}{more}"
 
 
 def error_row(handler: str, key: Row, row: Any, error: BaseException) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from pyspark.sql import Row
 from pyspark.sql.types import StructField, StructType
 
 from headgate.errors import GraphError, Location, user_location
+from headgate.process.arrow import DeclaredColumn
 from headgate.process.codecs import Codec
 from headgate.process.declare import (
     Declared,
@@ -102,17 +103,20 @@ def shape_of(function: Process, inputs: Sequence[str] | None = None) -> Shape:
             remedy="make a class with handlers: class Count(hg.Process)",
             location=user_location(),
         )
-    declared = _declared(cls)
+    declared = declared_of(cls)
+    for state in declared:
+        if isinstance(state, DeclaredColumn):
+            raise GraphError(
+                f"'{state.name}' is for functions of batches, and {cls.__name__} is one of rows",
+                remedy="use hg.value_state, or make the function a hg.ArrowProcess",
+                location=state.location,
+            )
     timers = tuple(d for d in declared if isinstance(d, DeclaredTimer))
-    methods = {
-        name.removeprefix("on_"): method
-        for name, method in inspect.getmembers(cls, callable)
-        if name.startswith("on_")
-    }
+    methods = handlers_of(cls)
     if inputs is None:
         rank = _order(cls)
         inputs = sorted(methods.keys() - {t.name for t in timers}, key=lambda n: rank(f"on_{n}"))
-    _check_handlers(cls, methods, inputs, timers)
+    check_handlers(cls, methods, inputs, timers)
     hints = {name: _hints(cls, name, method) for name, method in methods.items()}
     shape = Shape(
         cls.__name__,
@@ -126,7 +130,17 @@ def shape_of(function: Process, inputs: Sequence[str] | None = None) -> Shape:
     return shape
 
 
-def _declared(cls: type) -> list[Declared]:
+def handlers_of(cls: type) -> dict[str, Any]:
+    """The methods that handle something, by what they handle."""
+    return {
+        name.removeprefix("on_"): method
+        for name, method in inspect.getmembers(cls, callable)
+        if name.startswith("on_")
+    }
+
+
+def declared_of(cls: type) -> list[Declared]:
+    """What a class and its bases declare."""
     found: dict[str, Declared] = {}
     for base in reversed(cls.__mro__):
         for name, value in vars(base).items():
@@ -148,12 +162,13 @@ def location_of(method: Any) -> Location | None:
     return Location(code.co_filename, code.co_firstlineno) if code else None
 
 
-def _check_handlers(
+def check_handlers(
     cls: type,
     methods: dict[str, Any],
     inputs: Sequence[str],
     timers: Sequence[DeclaredTimer],
 ) -> None:
+    """Refuse handlers that are missing, too many, or take other arguments than they are given."""
     clocks = {t.name: t for t in timers}
     for name in inputs:
         if name in clocks:
@@ -168,7 +183,7 @@ def _check_handlers(
                 expected=f"a method on_{name}(self, row, ctx)",
                 got=", ".join(f"on_{m}" for m in methods) or "no handler at all",
                 remedy="add it, or rename the input",
-                location=_class_location(cls),
+                location=class_location(cls),
             )
     for name, declared in clocks.items():
         if name not in methods:
@@ -207,7 +222,8 @@ def _check_handlers(
             )
 
 
-def _class_location(cls: type) -> Location | None:
+def class_location(cls: type) -> Location | None:
+    """Where a class is."""
     try:
         _, line = inspect.getsourcelines(cls)
         return Location(inspect.getfile(cls), line)
@@ -348,7 +364,7 @@ def _check_yields(cls: type) -> None:
             if called.value.id == "self" and not hasattr(cls, called.attr):
                 if called.attr in set_here:
                     continue
-                sides = [d.name for d in _declared(cls) if isinstance(d, SideOutput)]
+                sides = [d.name for d in declared_of(cls) if isinstance(d, SideOutput)]
                 near = difflib.get_close_matches(called.attr, sides, n=1)
                 raise GraphError(
                     f"{cls.__name__} has no side output '{called.attr}'",

@@ -11,6 +11,8 @@ import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql import Row
 
+from headgate.process.arrow import ArrowProcess
+from headgate.process.arrow_task import ArrowTask
 from headgate.process.codecs import DictOf, ListOf
 from headgate.process.declare import DeclaredState, Tagged
 from headgate.process.engine import NEVER, Engine, Loaded
@@ -33,6 +35,9 @@ class HandlerFailed(Exception):
 def run_task(payload: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Run a task over the batches that the kernel sends."""
     wire: Wire = cloudpickle.loads(payload)
+    if isinstance(wire.function, ArrowProcess):
+        yield from _run_arrow(wire, batches)
+        return
     engine = Engine(wire.function, wire.shape, step=wire.step, on_error=wire.on_error)
     engine.function.open()
     task = Task(wire, engine)
@@ -44,6 +49,17 @@ def run_task(payload: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
         if task.remote is not None:
             task.remote.close()
         engine.function.close()
+
+
+def _run_arrow(wire: Wire, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    task = ArrowTask(wire)
+    wire.function.open()
+    try:
+        yield from task.run(batches)
+    except HandlerError as error:
+        raise HandlerFailed(error.for_jvm()) from error.error
+    finally:
+        wire.function.close()
 
 
 class _Keys:

@@ -27,8 +27,8 @@ class Writer:
         self.wire, self.layout = wire, layout
         shape = wire.shape
         parts = enumerate(wire.key.parts)
-        self._key = pa.struct([pa.field(f"key{n}", codec.arrow) for n, (_, codec) in parts])
-        self._state = pa.struct([pa.field(c.name, c.codec.arrow) for c in layout.columns])
+        self.key_type = pa.struct([pa.field(f"key{n}", codec.arrow) for n, (_, codec) in parts])
+        self.state_type = pa.struct([pa.field(c.name, c.codec.arrow) for c in layout.columns])
         self._old = pa.struct([pa.field(c.name, c.codec.arrow) for c in layout.times])
         self._lists = [
             pa.struct(
@@ -84,7 +84,7 @@ class Writer:
         if outputs.errors:
             number = len(self._outputs) - 1
             errors = pa.array(outputs.errors, _ERRORS)
-            yield self._batch(number, len(errors), {f"o{number}": errors})
+            yield self.batch(number, len(errors), {f"o{number}": errors})
         if self._keys:
             yield self._written()
             self._keys, self._rows_kept, self._changes, self._kinds = [], [], [], []
@@ -92,7 +92,7 @@ class Writer:
     def counts(self, counted: Mapping[str, int]) -> pa.RecordBatch:
         """What handlers counted."""
         names = pa.array(list(counted), pa.string())
-        return self._batch(
+        return self.batch(
             COUNT,
             len(counted),
             {"name": names, "number": pa.array(list(counted.values()), pa.int64())},
@@ -105,7 +105,7 @@ class Writer:
         if not isinstance(codec, Struct):
             column = pa.StructArray.from_arrays([column], names=["value"])
         parts = {f"o{number}": column, "number": pa.array(times, pa.int64())}
-        return self._batch(number, len(values), parts)
+        return self.batch(number, len(values), parts)
 
     def _written(self) -> pa.RecordBatch:
         changes, rows, size = self._changes, self._rows_kept, len(self._keys)
@@ -119,7 +119,7 @@ class Writer:
         )
         parts: dict[str, pa.Array] = {
             "key": self._key_column(),
-            "state": pa.StructArray.from_arrays(columns, fields=list(self._state)),
+            "state": pa.StructArray.from_arrays(columns, fields=list(self.state_type)),
         }
         if self.layout.times:
             olds = zip(*[c.old_times for c in changes], strict=True)
@@ -139,7 +139,7 @@ class Writer:
             parts[f"m{number}"] = self._map_column(
                 number, state.key, state.value, [c.maps[number] for c in changes]
             )
-        return self._batch(pa.array(self._kinds, pa.int8()), size, parts)
+        return self.batch(pa.array(self._kinds, pa.int8()), size, parts)
 
     def _key_column(self) -> pa.Array:
         """The keys as they came: nothing is lost in them."""
@@ -154,7 +154,7 @@ class Writer:
                 end += len(column)
             numbers.append(starts[id(column)] + number)
         keys = whole[0] if len(whole) == 1 else pa.concat_arrays(whole)
-        return keys.take(pa.array(numbers, pa.int64())).cast(self._key)
+        return keys.take(pa.array(numbers, pa.int64())).cast(self.key_type)
 
     def _list_column(
         self, number: int, codec: Codec, changes: Sequence[ListChange | None]
@@ -186,9 +186,10 @@ class Writer:
             mask=pa.array([c is None for c in changes]),
         )
 
-    def _batch(
+    def batch(
         self, kind: int | pa.Array, size: int, parts: Mapping[str, pa.Array]
     ) -> pa.RecordBatch:
+        """Rows of one kind, or of several, with these columns; the others are null."""
         kinds = pa.array(np.full(size, kind, np.int8)) if isinstance(kind, int) else kind
         columns = [kinds]
         names = ["kind"]
@@ -200,8 +201,8 @@ class Writer:
     def _types(self) -> Iterator[tuple[str, pa.DataType]]:
         yield "name", pa.string()
         yield "number", pa.int64()
-        yield "key", self._key
-        yield "state", self._state
+        yield "key", self.key_type
+        yield "state", self.state_type
         if self.layout.times:
             yield "old", self._old
         for number, type in enumerate(self._lists):

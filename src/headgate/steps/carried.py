@@ -18,6 +18,7 @@ from headgate.plan import (
     UnionOp,
     WindowOp,
 )
+from headgate.process.arrow import ArrowProcess
 
 _WHAT = {EVENT_TIME: "event time", POSITION: "place in a topic"}
 _TYPES = {EVENT_TIME: TimestampType(), POSITION: LongType()}
@@ -73,6 +74,15 @@ def has_carried(plan: Plan, node: Node, output: str, name: str) -> bool:
 def _check_process(plan: Plan, node: Node, step: str, name: str) -> None:
     """Its rows have the time of the row or timer that they came from, and an order of their own."""
     inputs = [(_node(plan, edge.step), edge.output) for edge in node.step.inputs]
+    operation = node.operation
+    assert isinstance(operation, ProcessOp)
+    if name == EVENT_TIME and isinstance(operation.function, ArrowProcess):
+        raise GraphError(
+            f"the rows of '{node.step.id}' have no {_WHAT[name]}: its function gives whole batches",
+            step=step,
+            remedy="make the function a hg.Process",
+            location=user_location(),
+        )
     if name == EVENT_TIME and not any(has_carried(plan, n, output, name) for n, output in inputs):
         raise GraphError(
             f"the rows of '{node.step.id}' have no {_WHAT[name]}: none of its inputs has one",

@@ -13,6 +13,8 @@ from headgate.durations import spell_duration
 from headgate.errors import GraphError, user_location
 from headgate.graph import Step
 from headgate.plan import EVENT_TIME, POSITION, Plan, ProcessOp
+from headgate.process.arrow import ArrowProcess
+from headgate.process.arrow_shape import arrow_shape
 from headgate.process.codecs import Codec
 from headgate.process.declare import DeclaredState, Process
 from headgate.process.engine import OnError
@@ -53,7 +55,11 @@ def add_process(
         )
     _check_inputs(plan, name, inputs)
     try:
-        shape = shape_of(function, list(inputs))
+        if isinstance(function, ArrowProcess):
+            _check_vectorised(on_error)
+            shape = arrow_shape(function, list(inputs))
+        else:
+            shape = shape_of(function, list(inputs))
     except GraphError as error:
         error.step = error.step or name
         raise
@@ -103,6 +109,15 @@ def add_process(
     expressions = tuple(keyed._keys for keyed in inputs.values())
     operation = ProcessOp(function, shape, expressions, names, on_error)
     return Processed(plan, plan.add(step, operation, schemas))
+
+
+def _check_vectorised(on_error: OnError) -> None:
+    if on_error == "side":
+        raise GraphError(
+            "a function of batches has no row that could go aside",
+            remedy="leave on_error out, or make the function a hg.Process",
+            location=user_location(),
+        )
 
 
 def _check_inputs(plan: Plan, name: str, inputs: Mapping[str, Keyed]) -> None:
@@ -238,7 +253,7 @@ def _code(cls: type) -> str:
     """A fingerprint of a function's class: a changed one is a changed graph."""
     texts = []
     for base in cls.__mro__:
-        if base is Process or base is object:
+        if base in (Process, ArrowProcess, object):
             continue
         try:
             texts.append(inspect.getsource(base))

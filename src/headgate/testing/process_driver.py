@@ -13,6 +13,7 @@ from pyspark.sql import Row
 
 from headgate.durations import Duration, parse_duration
 from headgate.errors import NotFoundError, UsageError
+from headgate.process.arrow import ArrowProcess
 from headgate.process.codecs import TypeMistake
 from headgate.process.declare import Process
 from headgate.process.engine import NEVER, Change, Engine, Loaded, OnError
@@ -64,6 +65,11 @@ class ProcessDriver:
         on_error: OnError = "fail",
         processing_time: When = "2026-01-01T00:00:00",
     ) -> None:
+        if isinstance(function, ArrowProcess):
+            raise UsageError(
+                f"{type(function).__name__} is a function of batches, which come from the kernel",
+                remedy="try it in a job with JobDriver",
+            )
         self._given = function
         self._on_error = on_error
         self.shape: Shape = shape_of(function)
