@@ -63,8 +63,7 @@ def test_what_is_written_is_read_also_from_a_part_of_a_column(
     assert column.type == codec.arrow
     assert codec.decode(column) == values
     assert codec.decode(column.slice(skipped)) == values[skipped:]
-    ok = codec.is_normal()
-    assert all(ok(v) for v in values if v is not None)
+    assert all(codec.normal(v, "it") == v for v in values if v is not None)
     assert [codec.copy(v) for v in values] == values
 
 
@@ -91,6 +90,7 @@ def test_a_value_that_means_the_same_is_made_normal(kind: Any, given: Any, norma
     ("kind", "given", "said"),
     [
         (int, 2**63, "it is not int that fits BIGINT, but int 9223372036854775808"),
+        (Decimal, Decimal(1) / 3, r"it is not Decimal that fits DECIMAL\(38,18\), but Decimal"),
         (int, 1.5, "it is not int, but float 1.5"),
         (str, b"a", "it is not str, but bytes b'a'"),
         (date, datetime(2026, 1, 1), "it is not date, but datetime"),
@@ -101,6 +101,7 @@ def test_a_value_that_means_the_same_is_made_normal(kind: Any, given: Any, norma
 )
 def test_a_wrong_value_is_named_with_its_place(kind: Any, given: Any, said: str) -> None:
     codec = codec_of(kind)
+    assert not codec.is_normal()(given)
     with pytest.raises(TypeMistake, match=said):
         codec.normal(given, "it")
 

@@ -288,7 +288,7 @@ def test_the_kernel_and_the_driver_agree(spark: SparkSession) -> None:
         job.restore(savepoint, parallelism=1)
         both.model = saved
         both.batch((first[0] + second[0], first[1] + second[1]), script.newest)
-        job.restore(parallelism=2)
+        job.restore(job.savepoint(), parallelism=2)
         both.batch(sending(), script.newest, crash="before_commit")
         both.time_passes()
         agree(both)

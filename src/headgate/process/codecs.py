@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, MapType
+
+_LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 class TypeMistake(Exception):
@@ -95,7 +98,10 @@ class Scalar(Codec):
         return value
 
     def test(self, value: str, names: dict[str, Any]) -> str:
-        return f"{value}.__class__ is {named(names, self.kind)}"
+        if self.kind is Decimal:
+            return "False"  # only Arrow knows whether its digits fit
+        test = f"{value}.__class__ is {named(names, self.kind)}"
+        return f"{test} and {_LEAST} <= {value} <= {_MOST}" if self.kind is int else test
 
 
 class Date(Scalar):

@@ -164,7 +164,9 @@ class LiveMap(_Live, MapState[Any, Any]):
         """Make sure that an entry is here, if there is one."""
         if self._large is None or key in self._data or key in self._absent:
             return
-        if not self._key_ok(key):
+        try:
+            key = key if self._key_ok(key) else self._keys.normal(key, "")
+        except TypeMistake:
             return  # no entry has such a name
         found = self._large.one(key)
         if found:
