@@ -11,7 +11,14 @@ from headgate.cli.common import Ui, command
 from headgate.cli.event_time import watermark_lines
 from headgate.cli.tables import DASH, local_time, number, size, table
 from headgate.durations import format_duration
-from headgate.runtime.status import STATES, JobStatus, StepStatus, job_status, step_statuses
+from headgate.runtime.status import (
+    STATES,
+    JobStatus,
+    StepStatus,
+    job_status,
+    step_statuses,
+    step_watermark,
+)
 from headgate.snapshots.home import JobHome
 from headgate.snapshots.model import CheckpointRecord, EventRecord, Owner
 from headgate.snapshots.times import now, to_iso
@@ -162,13 +169,7 @@ def _steps_text(status: JobStatus, steps: list[StepStatus]) -> str:
 
 
 def _watermark(record: CheckpointRecord | None, step: StepStatus) -> str:
-    """A source's own watermark, and for the steps behind it the job's."""
-    if record is None or step.kind in ("table", "sink"):
-        return DASH
-    mark = record.watermark_after
-    if step.kind == "source" and record.event_time is not None:
-        own = record.event_time.sources.get(step.name)
-        mark = own.watermark if own else None
+    mark = step_watermark(record, step.kind, step.name)
     return mark.astimezone().strftime("%H:%M:%S") if mark else DASH
 
 

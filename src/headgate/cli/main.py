@@ -24,6 +24,7 @@ from headgate.cli.run import register as register_run
 from headgate.cli.savepoints import register as register_savepoints
 from headgate.cli.state import register as register_state
 from headgate.cli.topics import register as register_topics
+from headgate.cli.ui import register as register_ui
 from headgate.errors import ExitCode, HeadgateError, Location, UsageError
 
 app = typer.Typer(
@@ -46,6 +47,7 @@ register_state(app)
 register_topics(app)
 register_brokers(app)
 register_doctor(app)
+register_ui(app)
 
 
 @app.callback()

@@ -126,6 +126,16 @@ def step_statuses(
     return result
 
 
+def step_watermark(record: CheckpointRecord | None, kind: str, name: str) -> datetime | None:
+    """A source's own watermark, and for the steps behind it the job's."""
+    if record is None or kind in ("table", "sink"):
+        return None
+    if kind == "source" and record.event_time is not None:
+        own = record.event_time.sources.get(name)
+        return own.watermark if own else None
+    return record.watermark_after
+
+
 def _count(totals: Mapping[str, int], metric: str, *, has: bool) -> int | None:
     return int(totals.get(metric, 0)) if has else None
 

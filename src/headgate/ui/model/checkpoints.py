@@ -1,0 +1,365 @@
+"""Checkpoints of a run: counts, the latest of each kind, history and summary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from headgate.runtime.lease import is_live
+from headgate.snapshots.home import JobHome, RunHome
+from headgate.snapshots.model import EventRecord
+from headgate.snapshots.savepoints import SavepointRecord, savepoints
+from headgate.snapshots.snapshot import restorable
+from headgate.snapshots.spark_log import pending_batch, read_entry
+from headgate.snapshots.times import from_ms
+from headgate.ui.model.history import CheckpointRow, History
+from headgate.ui.model.sizes import SizeBook
+from headgate.ui.model.statistics import Statistics, statistics
+from headgate.ui.model.view import View, as_name, flink
+
+
+@dataclass(frozen=True)
+class Counts(View):
+    """How many checkpoints there were of each kind."""
+
+    total: int
+    in_progress: int
+    completed: int
+    failed: int
+    restored: int
+    """Starts and restarts that went on from a checkpoint."""
+
+
+@dataclass(frozen=True)
+class CheckpointView(View):
+    """One line of the history."""
+
+    id: int
+    run: str
+    name: str
+    """As the command line takes it: r1/ck:17."""
+    status: str
+    """COMPLETED, IN_PROGRESS or FAILED."""
+    is_savepoint: bool
+    checkpoint_type: str
+    trigger_timestamp: datetime | None = field(metadata=flink("trigger_timestamp"))
+    latest_ack_timestamp: datetime | None = field(metadata=flink("latest_ack_timestamp"))
+    end_to_end_duration: timedelta | None = field(metadata=flink("end_to_end_duration"))
+    checkpointed_size: int | None
+    """Bytes that it has written; known while it is retained, or if somebody looked then."""
+    full_size: int | None
+    """Bytes of all files that it needs; known as long."""
+    state_size: int | None
+    """Bytes that the state store takes; known always."""
+    state_rows: int | None
+    records: int | None
+    """Taken from the sources since the checkpoint before it."""
+    num_subtasks: int
+    num_acknowledged_subtasks: int
+    """Partitions of the state, and how many have committed."""
+    phases: Mapping[str, int]
+    """Milliseconds in sources, planning, execution and commit."""
+    restorable: bool
+    pinned: bool
+    discarded: bool
+    """Whether retention has deleted its files; the record stays."""
+    external_path: str | None
+    failure_message: str | None
+
+
+@dataclass(frozen=True)
+class FailedCheckpoint(View):
+    """A batch that failed, and why."""
+
+    id: int | None
+    failure_timestamp: datetime = field(metadata=flink("failure_timestamp"))
+    reason: str
+    failure_message: str
+    remedy: str | None
+    step: str | None
+
+
+@dataclass(frozen=True)
+class LatestSavepoint(View):
+    """The newest savepoint."""
+
+    label: str
+    id: int
+    run: str
+    trigger_timestamp: datetime = field(metadata=flink("trigger_timestamp"))
+    state_size: int
+    savepoint_format: str
+    external_path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Restored(View):
+    """The last time that the job went on from a snapshot."""
+
+    id: int | None
+    run: str
+    restore_timestamp: datetime = field(metadata=flink("restore_timestamp"))
+    is_savepoint: bool
+    how: str
+    """resumed, restored, forked or restarted."""
+    external_path: str | None
+    pid: int | None
+    version: str | None
+    """The version of Headgate that did it."""
+
+
+@dataclass(frozen=True)
+class Latest(View):
+    """The newest of each kind."""
+
+    completed: CheckpointView | None
+    savepoint: LatestSavepoint | None
+    failed: FailedCheckpoint | None
+    restored: Restored | None
+
+
+@dataclass(frozen=True)
+class Summary(View):
+    """Columns of the completed checkpoints in short; durations in milliseconds."""
+
+    end_to_end_duration: Statistics
+    state_size: Statistics
+    checkpointed_size: Statistics
+    records: Statistics
+
+
+@dataclass(frozen=True)
+class CheckpointsView(View):
+    """All that there is to know of the checkpoints of a run."""
+
+    job: str
+    run: str | None
+    runs: tuple[str, ...]
+    counts: Counts
+    latest: Latest
+    summary: Summary
+    history: tuple[CheckpointView, ...]
+    """The newest first."""
+    total_history: int = field(metadata=as_name("history_total"))
+
+
+def checkpoints_view(
+    job: JobHome,
+    run: RunHome | None,
+    history: History,
+    sizes: SizeBook,
+    *,
+    limit: int,
+    before: int | None = None,
+) -> CheckpointsView:
+    """The checkpoints of a run, the newest `limit` of them, or of those before one."""
+    runs = tuple(one.id for one in job.runs())
+    if run is None:
+        empty = Latest(None, _latest_savepoint(savepoints(job)), None, None)
+        return CheckpointsView(
+            job.name, None, runs, Counts(0, 0, 0, 0, 0), empty, _summary([], []), (), 0
+        )
+    make = _Lines(run, sizes)
+    known = history.rows(run)
+    rows = [row for row in known if row.type != "forked"]  # that one was its parent's
+    events = run.events()
+    failures = _failures(events)
+    running = _in_progress(job, run)
+    lines = [make.completed(row) for row in known]
+    failed = [make.failed(failure) for failure in failures if failure.id is not None]
+    shown = sorted([*lines, *failed], key=_when)
+    if running is not None:
+        shown.append(make.running(*running))
+    older = [line for line in shown if before is None or line.id < before]
+    return CheckpointsView(
+        job=job.name,
+        run=run.id,
+        runs=runs,
+        counts=Counts(
+            total=len(rows) + len(failed) + (running is not None),
+            in_progress=int(running is not None),
+            completed=len(rows),
+            failed=len(failed),
+            restored=sum(_is_restore(event) for event in events),
+        ),
+        latest=Latest(
+            lines[-1] if lines else None,
+            _latest_savepoint(savepoints(job)),
+            failures[-1] if failures else None,
+            _restored(job, run, known, events),
+        ),
+        summary=_summary(rows, [line for line in lines if line.checkpointed_size is not None]),
+        history=tuple(reversed(older[-limit:])),
+        total_history=len(shown),
+    )
+
+
+class _Lines:
+    """Makes lines of the history of one run."""
+
+    def __init__(self, run: RunHome, sizes: SizeBook) -> None:
+        self._run = run
+        self._sizes = sizes
+        self._parallelism = run.read().parallelism
+        self._kept = set(restorable(run))
+        self._pins = set(run.pinned())
+
+    def completed(self, row: CheckpointRow) -> CheckpointView:
+        kept, pinned = row.id in self._kept, row.id in self._pins
+        sizes = self._sizes.of(self._run, row.id, retained=kept and not pinned)
+        path = self._run.pin_path(row.id) if pinned else self._run.spark_path
+        return CheckpointView(
+            id=row.id,
+            run=self._run.id,
+            name=f"{self._run.id}/ck:{row.id}",
+            status=row.status,
+            is_savepoint=False,
+            checkpoint_type=row.type,
+            trigger_timestamp=row.triggered_at,
+            latest_ack_timestamp=row.completed_at,
+            end_to_end_duration=row.duration,
+            checkpointed_size=sizes.written if sizes else None,
+            full_size=sizes.full if sizes else None,
+            state_size=row.state_bytes,
+            state_rows=row.state_rows,
+            records=row.records,
+            num_subtasks=self._parallelism,
+            num_acknowledged_subtasks=self._parallelism,
+            phases=row.phases,
+            restorable=kept,
+            pinned=pinned,
+            discarded=not kept,
+            external_path=self._run.files.location(path) if kept else None,
+            failure_message=None,
+        )
+
+    def running(self, batch: int, since: datetime | None) -> CheckpointView:
+        return self._line(batch, "IN_PROGRESS", since, None, None)
+
+    def failed(self, failure: FailedCheckpoint) -> CheckpointView:
+        assert failure.id is not None
+        when = failure.failure_timestamp
+        return self._line(failure.id, "FAILED", None, when, failure.failure_message)
+
+    def _line(
+        self,
+        id: int,
+        status: str,
+        began: datetime | None,
+        ended: datetime | None,
+        message: str | None,
+    ) -> CheckpointView:
+        return CheckpointView(
+            id=id,
+            run=self._run.id,
+            name=f"{self._run.id}/ck:{id}",
+            status=status,
+            is_savepoint=False,
+            checkpoint_type="periodic",
+            trigger_timestamp=began,
+            latest_ack_timestamp=ended,
+            end_to_end_duration=None,
+            checkpointed_size=None,
+            full_size=None,
+            state_size=None,
+            state_rows=None,
+            records=None,
+            num_subtasks=self._parallelism,
+            num_acknowledged_subtasks=0,
+            phases={},
+            restorable=False,
+            pinned=False,
+            discarded=False,
+            external_path=None,
+            failure_message=message,
+        )
+
+
+def _when(line: CheckpointView) -> tuple[int, float]:
+    stamp = line.latest_ack_timestamp or line.trigger_timestamp
+    # a batch that failed and was run again has two lines, the failed one first
+    return line.id, stamp.timestamp() if stamp else 0.0
+
+
+def _in_progress(job: JobHome, run: RunHome) -> tuple[int, datetime | None] | None:
+    record = job.read()
+    if record.current_run != run.id or not is_live(record.lease):
+        return None
+    batch = pending_batch(run)
+    if batch is None:
+        return None
+    entry = read_entry(run, batch)
+    return batch, from_ms(entry.batch_time_ms) if entry else None
+
+
+def _failures(events: Sequence[EventRecord]) -> list[FailedCheckpoint]:
+    return [
+        FailedCheckpoint(
+            event.details.get("batch"),
+            event.at,
+            str(event.details.get("reason")),
+            str(event.details.get("message")),
+            event.details.get("remedy"),
+            event.details.get("step"),
+        )
+        for event in events
+        if event.kind == "failed"
+    ]
+
+
+def _is_restore(event: EventRecord) -> bool:
+    return event.kind == "restarted" or (
+        event.kind == "started" and event.details.get("how") != "new"
+    )
+
+
+def _restored(
+    job: JobHome, run: RunHome, known: Sequence[CheckpointRow], events: Sequence[EventRecord]
+) -> Restored | None:
+    event = next((event for event in reversed(events) if _is_restore(event)), None)
+    if event is None:
+        return None
+    how = str(event.details.get("how") or event.kind)
+    started = next((one for one in reversed(events) if one.kind == "started"), event)
+    parent = run.read().parent
+    versions = started.details.get("versions") or {}
+    pid = started.details.get("pid")
+    if parent is None or how in ("resumed", "restarted"):
+        before = [row.id for row in known if row.completed_at and row.completed_at <= event.at]
+        id, path, label = (before[-1] if before else None), run.spark, None
+    else:
+        id, label = parent.checkpoint, parent.savepoint
+        owner = job.home.job(parent.job) if parent.job else job
+        folder = f"{owner.path}/savepoints/{label}" if label else owner.run(parent.run).spark_path
+        path = job.files.location(folder)
+    return Restored(
+        id, run.id, event.at, label is not None, how, path, pid, versions.get("headgate")
+    )
+
+
+def _latest_savepoint(records: Sequence[SavepointRecord]) -> LatestSavepoint | None:
+    if not records:
+        return None
+    last = records[-1]
+    return LatestSavepoint(
+        last.label,
+        last.checkpoint,
+        last.run,
+        last.created_at,
+        last.bytes,
+        "canonical",
+        last.path,
+        last.reason,
+    )
+
+
+def _summary(rows: Sequence[CheckpointRow], lines: Sequence[CheckpointView]) -> Summary:
+    ms = timedelta(milliseconds=1)
+    return Summary(
+        statistics(row.duration // ms for row in rows if row.duration is not None),
+        statistics(row.state_bytes for row in rows),
+        statistics(line.checkpointed_size for line in lines if line.checkpointed_size is not None),
+        statistics(row.records for row in rows),
+    )

@@ -1,0 +1,219 @@
+"""The graph of a job with what went over it: nodes, edges, counts, state and watermarks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from headgate.graph.model import Graph, Step
+from headgate.runtime.status import step_watermark
+from headgate.snapshots.model import CheckpointRecord
+from headgate.ui.model.view import View
+
+# What gives a row for each row that it gets: its counts follow from those around it.
+_ONE_FOR_ONE = ("select", "with_column", "with_columns", "drop", "rename", "cast")
+
+
+@dataclass(frozen=True)
+class SideView(View):
+    """An output beside the main one, and the rows that left by it."""
+
+    output: str
+    records: int | None
+
+
+@dataclass(frozen=True)
+class NodeView(View):
+    """A step with its counts since the run's line of parents began."""
+
+    id: str
+    kind: str
+    named: bool
+    description: str
+    """What it computes, or where it reads or writes."""
+    location: str | None
+    """The line of the job's file."""
+    parallelism: int
+    records_in: int | None
+    records_out: int | None
+    """Of the main output; nothing where the step is not counted."""
+    batch_records_in: int | None
+    batch_records_out: int | None
+    """The same of the newest checkpoint alone."""
+    side: tuple[SideView, ...]
+    waiting: int | None
+    late: int | None
+    stateful: bool
+    state_rows: int | None
+    state_bytes: int | None
+    behind: int | None
+    """Of a source: records that were there and are not in the newest checkpoint."""
+    watermark: datetime | None
+    detail: Mapping[str, str]
+    schema: str
+
+
+@dataclass(frozen=True)
+class EdgeView(View):
+    """Rows that go from an output of one step into another."""
+
+    source: str
+    output: str
+    target: str
+    records: int | None
+    """Nothing where neither end counts them."""
+    batch_records: int | None
+    strategy: str
+    """hash, where rows go to the partition of their key; else forward."""
+
+
+@dataclass(frozen=True)
+class GraphView(View):
+    """A job's steps in the order they are written in."""
+
+    nodes: tuple[NodeView, ...]
+    edges: tuple[EdgeView, ...]
+    warnings: tuple[str, ...]
+    counted_at: datetime | None
+    """When the counts were true: the end of the newest checkpoint."""
+    checkpoint: int | None
+
+    def node(self, id: str) -> NodeView:
+        """The node of a step."""
+        return next(node for node in self.nodes if node.id == id)
+
+
+def graph_view(graph: Graph, record: CheckpointRecord | None, *, parallelism: int) -> GraphView:
+    """The graph with the counts of a checkpoint."""
+    totals = _Flow(graph, record.totals if record else {})
+    batch = _Flow(graph, record.rows if record else {})
+    return GraphView(
+        tuple(_node(graph, step, record, totals, batch, parallelism) for step in graph.steps),
+        tuple(
+            EdgeView(
+                edge.step,
+                edge.output,
+                step.id,
+                totals.edge(edge.step, edge.output, step) if record else None,
+                batch.edge(edge.step, edge.output, step) if record else None,
+                "hash" if step.stateful else "forward",
+            )
+            for step in graph.steps
+            for edge in step.inputs
+        ),
+        graph.warnings,
+        record.completed_at if record else None,
+        record.id if record else None,
+    )
+
+
+def _node(
+    graph: Graph,
+    step: Step,
+    record: CheckpointRecord | None,
+    totals: _Flow,
+    batch: _Flow,
+    parallelism: int,
+) -> NodeView:
+    state = record.state.get(step.id, {}) if record else {}
+    offsets = record.sources.get(step.id) if record else None
+    none = 0 if step.stateful and record else None
+    sides = tuple(SideView(name, totals.out(step, name)) for name in step.side_outputs)
+    return NodeView(
+        id=step.id,
+        kind=step.kind,
+        named=step.named,
+        description=describe(step),
+        location=step.location,
+        parallelism=len(offsets.end) if offsets and offsets.end else parallelism,
+        records_in=totals.into(step) if record else None,
+        records_out=totals.out(step, "out") if record else None,
+        batch_records_in=batch.into(step) if record else None,
+        batch_records_out=batch.out(step, "out") if record else None,
+        side=sides,
+        waiting=state.get("waiting"),
+        late=totals.out(step, "late") if "late" in step.side_outputs and record else None,
+        stateful=step.stateful,
+        state_rows=state.get("rows", none),
+        state_bytes=state.get("bytes", none),
+        behind=offsets.behind() if offsets else None,
+        watermark=step_watermark(record, step.kind, step.id),
+        detail={name: value for name, value in step.detail.items() if name != "state_key"},
+        schema=step.schema,
+    )
+
+
+def describe(step: Step) -> str:
+    """What a step does, in one line."""
+    detail = step.detail
+    for name in ("address", "expression", "on"):
+        if detail.get(name):
+            prefix = "on " if name == "on" else ""
+            return f"{prefix}{detail[name]}"
+    shown = [f"{name} {value}" for name, value in detail.items() if name != "state_key" and value]
+    return ", ".join(shown)
+
+
+class _Flow:
+    """Rows over each edge, from the counts of the steps that count.
+
+    Unnamed selects, filters and unions count nothing. What leaves them is what the step behind
+    them says came in, if that is its only input; else it follows from what came into them.
+    """
+
+    def __init__(self, graph: Graph, counts: Mapping[str, Mapping[str, int]]) -> None:
+        self._graph = graph
+        self._counts = counts
+        self._steps = {step.id: step for step in graph.steps}
+
+    def into(self, step: Step) -> int | None:
+        """Rows that came into a step."""
+        if not step.inputs:
+            return None
+        counted = self._counted(step, "records_in")
+        if counted is not None:
+            return counted
+        return self._sum_of_inputs(step)
+
+    def out(self, step: Step, output: str) -> int | None:
+        """Rows that left by an output."""
+        counted = self._counted(step, "records_out" if output == "out" else f"records_out_{output}")
+        if counted is not None:
+            return counted
+        behind = self._taken_behind(step, output)
+        if behind is None and step.kind in (*_ONE_FOR_ONE, "union"):
+            return self._sum_of_inputs(step)
+        return behind
+
+    def _taken_behind(self, step: Step, output: str) -> int | None:
+        """What a step behind this one says it got from it; only looks onward, so it ends."""
+        for user in self._graph.consumers(step.id, output):
+            if len(user.inputs) != 1:
+                continue
+            taken = self._counted(user, "records_in")
+            if taken is None and user.kind in _ONE_FOR_ONE:
+                taken = self._taken_behind(user, "out")
+            if taken is not None:
+                return taken
+        return None
+
+    def edge(self, source: str, output: str, target: Step) -> int | None:
+        """Rows that went over an edge."""
+        if len(target.inputs) == 1:
+            counted = self._counted(target, "records_in")
+            if counted is not None:
+                return counted
+        return self.out(self._steps[source], output)
+
+    def _sum_of_inputs(self, step: Step) -> int | None:
+        parts = [self.out(self._steps[edge.step], edge.output) for edge in step.inputs]
+        known = [rows for rows in parts if rows is not None]
+        return sum(known) if len(known) == len(parts) else None
+
+    def _counted(self, step: Step, metric: str) -> int | None:
+        """A step's own count: named steps have one, but for unions, and 0 if none is written."""
+        metrics = self._counts.get(step.id, {})
+        counts = bool(metrics) or (step.named and step.kind != "union")
+        has = bool(step.inputs) if metric == "records_in" else True
+        return int(metrics.get(metric, 0)) if counts and has else None

@@ -1,0 +1,259 @@
+"""Jobs of a home: the list, and one job with its graph, its last failure and the way to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from headgate.durations import format_duration
+from headgate.graph.model import Graph
+from headgate.runtime.live import behind
+from headgate.runtime.status import STATES, JobStatus, job_status
+from headgate.snapshots.home import JobHome
+from headgate.snapshots.model import EventRecord
+from headgate.snapshots.times import now
+from headgate.ui.model.graph import GraphView, graph_view
+from headgate.ui.model.history import CheckpointRow, History
+from headgate.ui.model.secrets import shown
+from headgate.ui.model.slow import Hint, hints
+from headgate.ui.model.view import View, flink
+from headgate.ui.model.way_on import WayOn, way_on
+
+_HOUR = timedelta(hours=1)
+LIVE = ("INITIALIZING", "RUNNING", "RESTARTING")
+"""States of a job that a process drives."""
+
+
+@dataclass(frozen=True)
+class JobSummary(View):
+    """A job as the list shows it."""
+
+    jid: str
+    """As in Flink; here it is the job's name."""
+    name: str
+    state: str
+    start_time: datetime | None = field(metadata=flink("start-time"))
+    end_time: datetime | None = field(metadata=flink("end-time"))
+    duration: timedelta | None = field(metadata=flink("duration"))
+    last_modification: datetime | None = field(metadata=flink("last-modification"))
+    tasks: Mapping[str, int]
+    """How many steps there are, and in which state."""
+    run: str | None
+    checkpoint: int | None
+    checkpoint_at: datetime | None
+    records_in_per_second: float | None
+    records_out_per_second: float | None
+    records_in: int | None
+    records_out: int | None
+    """Of all sources and all sinks since the run's line of parents began."""
+    behind: int | None
+    """Records that were there and are not in the newest checkpoint."""
+    watermark: datetime | None
+    watermark_lag: timedelta | None
+    restarts: int
+    """Since the last start."""
+    restarts_last_hour: int
+
+
+@dataclass(frozen=True)
+class JobsView(View):
+    """Every job of the home."""
+
+    home: str
+    at: datetime
+    jobs: tuple[JobSummary, ...]
+    counts: Mapping[str, int]
+    """How many jobs are in each state."""
+
+
+@dataclass(frozen=True)
+class FailureView(View):
+    """The last failure in short; the page of exceptions has all of it."""
+
+    at: datetime
+    reason: str
+    message: str
+    step: str | None
+    remedy: str | None
+
+
+@dataclass(frozen=True)
+class DriverView(View):
+    """The process that drives a job."""
+
+    host: str
+    pid: int
+    heartbeat: datetime
+    ttl: timedelta
+
+
+@dataclass(frozen=True)
+class JobView(View):
+    """One job: its header, its graph, what is slow, and how to go on if it does not run."""
+
+    summary: JobSummary
+    at: datetime
+    state_text: str
+    """What the state means, in a sentence."""
+    job_type: str
+    parallelism: int | None
+    master: str | None
+    versions: Mapping[str, str]
+    params: Mapping[str, str]
+    code_file: str | None
+    driver: DriverView | None
+    graph: GraphView
+    last_failure: FailureView | None
+    slow: tuple[Hint, ...]
+    way_on: WayOn | None
+    phases: Mapping[str, int]
+    """Milliseconds of the newest checkpoint in each part of its work."""
+
+
+def jobs_view(jobs: list[JobHome], home: str) -> JobsView:
+    """The list."""
+    summaries = tuple(summary(job, job_status(job)) for job in jobs)
+    counts = dict.fromkeys(STATES, 0)
+    for one in summaries:
+        counts[one.state] += 1
+    return JobsView(home, now(), summaries, counts)
+
+
+def summary(job: JobHome, status: JobStatus) -> JobSummary:
+    """One line of the list."""
+    run = job.run(status.run.run) if status.run else None
+    record = status.checkpoint
+    start = status.started.at if status.started else None
+    end = None if status.state in LIVE else _end(status)
+    until = end or (now() if status.state in LIVE else None)
+    steps = run.graph()["steps"] if run else []
+    sinks = [str(step["id"]) for step in steps if step["kind"] == "sink"]
+    marks = record.watermark_after if record else None
+    return JobSummary(
+        jid=job.name,
+        name=job.name,
+        state=status.state,
+        start_time=start,
+        end_time=end,
+        duration=max(until - start, timedelta(0)) if until and start else None,
+        last_modification=record.completed_at if record else status.since,
+        tasks={"total": len(steps), status.state.lower(): len(steps)},
+        run=status.run.run if status.run else None,
+        checkpoint=record.id if record else None,
+        checkpoint_at=record.completed_at if record else None,
+        records_in_per_second=status.records_in_per_second,
+        records_out_per_second=status.records_out_per_second,
+        records_in=sum(_out(record.totals, name) for name in record.sources) if record else None,
+        records_out=sum(_out(record.totals, name) for name in sinks) if record else None,
+        behind=behind(record) if record else None,
+        watermark=marks,
+        watermark_lag=status.watermark_lag,
+        restarts=status.restarts,
+        restarts_last_hour=_restarts_since(run.events() if run else [], now() - _HOUR),
+    )
+
+
+def _out(totals: Mapping[str, Mapping[str, int]], step: str) -> int:
+    return sum(n for name, n in totals.get(step, {}).items() if name.startswith("records_out"))
+
+
+def _end(status: JobStatus) -> datetime | None:
+    """When it ended; of a crash nobody wrote that down, so when it was last heard of."""
+    if status.state != "CRASHED":
+        return status.since
+    last = status.checkpoint.completed_at if status.checkpoint else None
+    return max(filter(None, [last, status.since]), default=None)
+
+
+def _restarts_since(events: list[EventRecord], when: datetime) -> int:
+    return sum(event.kind == "restarting" and event.at >= when for event in events)
+
+
+def job_view(job: JobHome, history: History) -> JobView:
+    """One job, as its page shows it."""
+    status = job_status(job)
+    run = job.run(status.run.run) if status.run else None
+    graph = Graph.from_json(run.graph()) if run else Graph(job.name, (), ())
+    parallelism = status.run.parallelism if status.run else None
+    drawn = graph_view(graph, status.checkpoint, parallelism=parallelism or 1)
+    rows = history.rows(run, limit=20) if run else []
+    started = status.started.details if status.started else {}
+    return JobView(
+        summary=summary(job, status),
+        at=now(),
+        state_text=state_text(status),
+        job_type="BATCH" if started.get("bounded") else "STREAMING",
+        parallelism=parallelism,
+        master=started.get("master"),
+        versions={str(k): str(v) for k, v in (started.get("versions") or {}).items()},
+        params={k: shown(k, v) for k, v in (status.run.params if status.run else {}).items()},
+        code_file=status.run.code.get("file") if status.run else None,
+        driver=_driver(status),
+        graph=drawn,
+        last_failure=_failure(status.failure),
+        slow=tuple(hints(drawn, rows, status)),
+        way_on=_way_on(job, status),
+        phases=dict(rows[-1].phases) if rows else {},
+    )
+
+
+def state_text(status: JobStatus) -> str:
+    """What a job's state means, in a sentence."""
+    where = f"its last checkpoint is ck:{status.checkpoint.id}" if status.checkpoint else (
+        "it has no checkpoint yet"
+    )  # fmt: skip
+    said = {
+        "CREATED": "it was never started, or its start was cut short",
+        "INITIALIZING": "a process has taken the job and starts Spark",
+        "RUNNING": "a process drives it",
+        "RESTARTING": "it has failed, and is started again after a while",
+        "STOPPED": f"it was stopped on request; {where}",
+        "CANCELED": f"it was cancelled in the middle of a batch; {where}",
+        "FINISHED": f"it has read all that was there; {where}",
+        "FAILED": f"it has failed and was not started again; {where}",
+        "CRASHED": f"its process was killed or has died without a word; {where}",
+    }
+    return said[status.state]
+
+
+def _way_on(job: JobHome, status: JobStatus) -> WayOn | None:
+    if status.state in LIVE:
+        return None
+    record = status.checkpoint
+    if record is None:
+        return way_on(job, status.run, "it starts from nothing, as it has no checkpoint")
+    if record.event_time is not None and record.event_time.ended:
+        text = (
+            f"it goes on after ck:{record.id}, but a drain has ended its event time: rows that "
+            "come now are too late for its windows, unless it starts with --fresh"
+        )
+        return way_on(job, status.run, text)
+    ago = f", {format_duration(now() - record.completed_at)} old" if record.completed_at else ""
+    lost = " nothing is lost or written twice" if status.state == "CRASHED" else ""
+    text = f"it goes on after ck:{record.id}{ago}" + (f":{lost}" if lost else "")
+    return way_on(job, status.run, text)
+
+
+def _driver(status: JobStatus) -> DriverView | None:
+    lease = status.lease
+    if lease is None or status.state not in LIVE:
+        return None
+    ttl = timedelta(seconds=lease.ttl_seconds)
+    return DriverView(lease.owner.host, lease.owner.pid, lease.heartbeat, ttl)
+
+
+def _failure(event: EventRecord | None) -> FailureView | None:
+    if event is None:
+        return None
+    told = event.details
+    return FailureView(
+        event.at,
+        str(told.get("reason")),
+        str(told.get("message")),
+        told.get("step"),
+        told.get("remedy"),
+    )
+
+
+__all__ = ["LIVE", "CheckpointRow", "JobSummary", "JobView", "JobsView", "job_view", "jobs_view"]

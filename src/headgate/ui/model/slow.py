@@ -1,0 +1,87 @@
+"""What is slow now: the few things that keep a job from being faster, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from headgate.durations import format_duration
+from headgate.runtime.status import JobStatus
+from headgate.ui.model.graph import GraphView
+from headgate.ui.model.history import CheckpointRow
+from headgate.ui.model.view import View
+
+_LAST = 10
+_LEVELS = ((0.10, "OK"), (0.50, "LOW"))
+_MANY_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Hint(View):
+    """One thing worth knowing, the most important first."""
+
+    level: str
+    """OK, LOW or HIGH, as Flink says of back pressure."""
+    step: str | None
+    text: str
+
+
+def busy_share(rows: Sequence[CheckpointRow]) -> float | None:
+    """The share of the time in which a batch was at work, over the last ones; nothing if unknown.
+
+    >>> busy_share([])
+    """
+    timed = [row for row in rows[-_LAST:] if row.duration and row.triggered_at and row.completed_at]
+    if len(timed) < 2:
+        return None
+    first, last = timed[0].triggered_at, timed[-1].completed_at
+    assert first is not None and last is not None
+    worked = sum((row.duration for row in timed if row.duration), timedelta(0))
+    span = last - first
+    return min(1.0, worked / span) if span > timedelta(0) else None
+
+
+def level(share: float) -> str:
+    """Flink's word for a share of busy time.
+
+    >>> level(0.1), level(0.5), level(0.51)
+    ('OK', 'LOW', 'HIGH')
+    """
+    return next((word for most, word in _LEVELS if share <= most), "HIGH")
+
+
+def hints(graph: GraphView, rows: Sequence[CheckpointRow], status: JobStatus) -> list[Hint]:
+    """What is slow in a running job; nothing to say of one that does not run."""
+    if status.state not in ("RUNNING", "RESTARTING"):
+        return []
+    found: list[Hint] = []
+    share = busy_share(rows)
+    if share is not None and level(share) == "HIGH":
+        found.append(Hint("HIGH", None, _busy(share, rows[-1])))
+    rate = status.records_in_per_second or 0.0
+    for node in graph.nodes:
+        if node.behind:
+            seconds = node.behind / rate if rate else None
+            late = f", {format_duration(timedelta(seconds=seconds))} of work" if seconds else ""
+            high = seconds is None or seconds > _MANY_SECONDS
+            text = f"source '{node.id}' is behind by {node.behind:,} records{late}"
+            found.append(Hint("HIGH" if high else "LOW", node.id, text))
+        if node.waiting:
+            text = f"{node.waiting:,} rows wait in '{node.id}' for the row that they look up"
+            found.append(Hint("LOW", node.id, text))
+    time = status.checkpoint.event_time if status.checkpoint else None
+    if time is not None and (reason := time.reason()):
+        holder = time.holder()
+        advice = time.advice()
+        text = f"the watermark stands still: {reason}" + (f"; {advice}" if advice else "")
+        found.append(Hint("LOW", holder[0] if holder else None, text))
+    return sorted(found, key=lambda hint: hint.level != "HIGH")
+
+
+def _busy(share: float, row: CheckpointRow) -> str:
+    total = sum(row.phases.values())
+    if not total:
+        return f"batches take {share:.0%} of the time"
+    phase, ms = max(row.phases.items(), key=lambda item: item[1])
+    return f"batches take {share:.0%} of the time; of the last one {phase} took {ms / total:.0%}"
