@@ -12,7 +12,7 @@ from headgate.snapshots.model import CheckpointRecord
 from headgate.ui.model.view import View
 
 # What gives a row for each row that it gets: its counts follow from those around it.
-_ONE_FOR_ONE = ("select", "with_column", "with_columns", "drop", "rename", "cast")
+_ONE_FOR_ONE = ("select", "with_columns", "drop")
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,10 @@ class WayOn(View):
 def start_command(job: JobHome, run: RunRecord | None, *, snapshot: str | None = None) -> str:
     """The command that starts a job as its run was first started; secrets are left out."""
     file = run.code.get("file") if run else None
-    words = ["headgate", "run", f"{file}:{job.name}" if file else "APP", "--home", job.home.url]
+    own = str(job.run(run.run).graph().get("job", job.name)) if run else job.name
+    words = ["headgate", "run", f"{file}:{own}" if file else "APP", "--home", job.home.url]
+    if own != job.name:
+        words += ["--name", job.name]
     if snapshot is not None:
         words += ["--from", snapshot]
     for name, value in (run.params if run else {}).items():
