@@ -168,11 +168,12 @@ def processed(home: Path, job: str) -> int:
 def homes(folder: Path, spark: SparkSession) -> Iterator[Homes]:
     """Make the home; the job `running` runs until the block ends."""
     home = folder / "home"
-    data = {name: Data(folder / name) for name in ("crashed", "stopped", "restored", "running")}
+    names = ("crashed", "stopped", "restored", "running", "failed")
+    data = {name: Data(folder / name) for name in names}
     data["crashed"].send(50)
     victim = _start_process(home, data["crashed"], folder / "crashed.log")
     try:
-        _failed(home, data["crashed"], spark)
+        _failed(home, data["failed"], spark)
         _restored(home, data["restored"], spark)
         _stopped(home, data["stopped"], spark)
         data["running"].send(30)
@@ -204,6 +205,7 @@ def _once(name: str, home: Path, data: Data, spark: SparkSession, **more: Any) -
 
 
 def _failed(home: Path, data: Data, spark: SparkSession) -> None:
+    data.send(10)
     params = {name: data.params[name] for name in ("data", "out")}
     outcome = run(shop_app.failing, name="failed", home=str(home), params=params,
                   spark=spark, bounded=True, code=_code(), parallelism=2)  # fmt: skip

@@ -52,25 +52,10 @@ def register(app: typer.Typer) -> None:
 
 def list_states(ui: Ui, target: TargetArgument) -> None:
     """List the steps that keep state, with rows and sizes; starts no Spark."""
-    from headgate.state.shape import StateShape
+    from headgate.state.shape import kept_states
 
     snapshot = _snapshot(ui, target)
-    shape = StateShape(snapshot)
-    states = snapshot.record.state if snapshot.record else {}
-    rows = []
-    for step in snapshot.graph["steps"]:
-        if step["stateful"]:
-            sizes = states.get(step["id"], {})
-            rows.append(
-                {
-                    "step": step["id"],
-                    "kind": step["kind"],
-                    "states": shape.names(step["id"]) if step.get("stores") else [],
-                    "key": json.loads(step["detail"].get("state_key", "[]")),
-                    "rows": sizes.get("rows"),
-                    "bytes": sizes.get("bytes"),
-                }
-            )
+    rows = kept_states(snapshot)
     ui.data(
         {**_names(snapshot), "steps": rows},
         lambda: table(

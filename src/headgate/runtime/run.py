@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from headgate.durations import format_duration
 from headgate.errors import HeadgateError, JobFailedError, NotFoundError
 from headgate.failures import Reason, explain
+from headgate.runtime.configuration import configuration
 from headgate.runtime.drive import Drive, LeaseLostError
 from headgate.runtime.ending import delete_run, ending_details, last_savepoint, not_drained
 from headgate.runtime.fencing import Fences
@@ -273,6 +274,13 @@ class _Start:
                 pid=os.getpid(),
                 params=dict(options.params),
                 versions=versions(),
+                config=configuration(
+                    self.job,
+                    options,
+                    parallelism=parallelism,
+                    master=str(self.spark.sparkContext.master),
+                    spark=dict(self.spark.sparkContext.getConf().getAll()),
+                ),
             )
         return self.drive
 

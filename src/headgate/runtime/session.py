@@ -102,6 +102,13 @@ def get_session(
     return spark
 
 
+def setting_origin(name: str) -> str | None:
+    """Who has set one of Spark's settings: Headgate, by default or for good; nobody of us: None."""
+    if name in _FIXED:
+        return "headgate"
+    return "default" if name in _DEFAULTS or name in _LOCAL else None
+
+
 def _without_py4j(record: logging.LogRecord) -> bool:
     """Leave out what py4j logs, as root, before it raises the same (JavaClient.send_command)."""
     return record.msg != "Exception while sending command."

@@ -16,6 +16,24 @@ _CLOCKS = ("event_timers", "processing_timers", "expiry")
 """Stores of process functions that hold times in order."""
 
 
+def kept_states(snapshot: Snapshot) -> list[dict[str, Any]]:
+    """The steps that keep state, with their stores, keys, rows and sizes."""
+    sizes = snapshot.record.state if snapshot.record else {}
+    shape = StateShape(snapshot)
+    return [
+        {
+            "step": step["id"],
+            "kind": step["kind"],
+            "states": shape.names(step["id"]) if step.get("stores") else [],
+            "key": json.loads(step["detail"].get("state_key", "[]")),
+            "rows": sizes.get(step["id"], {}).get("rows"),
+            "bytes": sizes.get(step["id"], {}).get("bytes"),
+        }
+        for step in snapshot.graph["steps"]
+        if step["stateful"]
+    ]
+
+
 class StateShape:
     """Knows which state there is; reads none of it."""
 

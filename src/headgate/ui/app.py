@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Any
 
@@ -18,12 +19,14 @@ from headgate.errors import HeadgateError
 from headgate.snapshots.home import Home
 from headgate.ui import pages
 from headgate.ui.access import Access
+from headgate.ui.actions import Actions
 from headgate.ui.model import Model
-from headgate.ui.rest import reading
+from headgate.ui.rest import acting, reading, state
 from headgate.ui.rest.endpoint import Endpoint, error_response
 from headgate.ui.rest.openapi import describe
 from headgate.ui.security import Gate, problem
 from headgate.ui.session import login, logout
+from headgate.ui.spark_process import SparkProcess
 
 
 def create_app(home: Home | str | None = None, *, access: Access | None = None) -> Starlette:
@@ -35,7 +38,13 @@ def create_app(home: Home | str | None = None, *, access: Access | None = None) 
     """
     model = Model(home if isinstance(home, Home) else Home(home))
     allowed = access or Access()
-    served: list[Endpoint] = reading.endpoints(model)
+    spark = SparkProcess(model.home.url)
+    actions = Actions(model, spark)
+    served: list[Endpoint] = [
+        *reading.endpoints(model),
+        *state.endpoints(model, spark),
+        *acting.endpoints(model, actions),
+    ]
     app = Starlette(
         routes=[
             Route("/healthz", _health),
@@ -47,6 +56,7 @@ def create_app(home: Home | str | None = None, *, access: Access | None = None) 
             *_pages(model, allowed),
         ],
         middleware=[Middleware(Gate, access=allowed)],
+        lifespan=_closing(actions, spark),
         exception_handlers={
             404: lambda request, error: problem(404, "NOT_FOUND", "there is no such page"),
             405: _wrong_method,
@@ -56,7 +66,20 @@ def create_app(home: Home | str | None = None, *, access: Access | None = None) 
     )
     app.state.model = model
     app.state.access = allowed
+    app.state.actions = actions
     return app
+
+
+def _closing(actions: Actions, spark: SparkProcess) -> Callable[[Starlette], Any]:
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            actions.close()
+            spark.close()
+
+    return lifespan
 
 
 def _pages(model: Model, access: Access) -> Sequence[BaseRoute]:

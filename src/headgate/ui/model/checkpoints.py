@@ -196,6 +196,11 @@ def checkpoints_view(
     )
 
 
+def line_of(run: RunHome, row: CheckpointRow, sizes: SizeBook) -> CheckpointView:
+    """The line of the history of one checkpoint."""
+    return _Lines(run, sizes).completed(row)
+
+
 class _Lines:
     """Makes lines of the history of one run."""
 

@@ -10,12 +10,12 @@ from headgate.durations import format_duration
 from headgate.graph.model import Graph
 from headgate.runtime.live import behind
 from headgate.runtime.status import STATES, JobStatus, job_status
+from headgate.secrets import shown
 from headgate.snapshots.home import JobHome
 from headgate.snapshots.model import EventRecord
 from headgate.snapshots.times import now
 from headgate.ui.model.graph import GraphView, graph_view
 from headgate.ui.model.history import CheckpointRow, History
-from headgate.ui.model.secrets import shown
 from headgate.ui.model.slow import Hint, hints
 from headgate.ui.model.view import View, flink
 from headgate.ui.model.way_on import WayOn, way_on

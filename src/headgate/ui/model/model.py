@@ -5,11 +5,23 @@ from __future__ import annotations
 import re
 
 from headgate.errors import HeadgateError, NotFoundError
+from headgate.snapshots.audit import audit
 from headgate.snapshots.home import Home, JobHome, RunHome
+from headgate.snapshots.operations import OperationRecord, Operations
+from headgate.snapshots.snapshot import find_snapshot
+from headgate.ui.model.checkpoint_detail import CheckpointDetail, checkpoint_detail
 from headgate.ui.model.checkpoints import CheckpointsView, checkpoints_view
-from headgate.ui.model.history import History
+from headgate.ui.model.configuration import ConfigurationView, configuration_view
+from headgate.ui.model.exceptions import ExceptionsView, exceptions_view
+from headgate.ui.model.history import CheckpointRow, History
 from headgate.ui.model.jobs import JobsView, JobView, job_view, jobs_view
+from headgate.ui.model.operations import OperationsView, audit_view, operation_view
+from headgate.ui.model.outputs import OutputsView, OutputView, output_view, outputs_view
+from headgate.ui.model.runs import RunsView, runs_view
+from headgate.ui.model.savepoints import SavepointsView, savepoints_view
 from headgate.ui.model.sizes import SizeBook
+from headgate.ui.model.state import KeptState, StateView
+from headgate.ui.model.watermarks import WatermarksView, watermarks_view
 
 _RUN = re.compile(r"r[0-9]{1,9}")
 DEFAULT_LIMIT = 50
@@ -65,3 +77,81 @@ class Model:
         found = self.job_home(job)
         at = self.run_home(found, run)
         return checkpoints_view(found, at, self._history, self._sizes, limit=limit, before=before)
+
+    def checkpoint(self, job: str, id: int, *, run: str | None = None) -> CheckpointDetail:
+        """One checkpoint by step and partition, with source offsets."""
+        found = self.job_home(job)
+        at = self.run_home(found, run)
+        if at is None:
+            raise NotFoundError(f"job '{found.name}' has no run")
+        return checkpoint_detail(found, at, id, self._sizes)
+
+    def savepoints(self, job: str) -> SavepointsView:
+        """Every savepoint of a job."""
+        return savepoints_view(self.job_home(job))
+
+    def exceptions(self, job: str, *, limit: int = DEFAULT_LIMIT) -> ExceptionsView:
+        """Failures of all runs of a job."""
+        return exceptions_view(self.job_home(job), limit=limit)
+
+    def watermarks(self, job: str) -> WatermarksView:
+        """The job's watermark and its sources'."""
+        found = self.job_home(job)
+        return watermarks_view(found.name, self.run_home(found, None))
+
+    def runs(self, job: str) -> RunsView:
+        """Every run of a job, parents before their children."""
+        return runs_view(self.job_home(job))
+
+    def configuration(self, job: str) -> ConfigurationView:
+        """What a job was last started with, and where each value came from."""
+        found = self.job_home(job)
+        return configuration_view(found.name, self.run_home(found, None))
+
+    def outputs(self, job: str) -> OutputsView:
+        """The sinks of a job."""
+        found = self.job_home(job)
+        return outputs_view(found.name, self.run_home(found, None))
+
+    def output(self, job: str, sink: str, *, limit: int = DEFAULT_LIMIT) -> OutputView:
+        """The newest records of a sink."""
+        found = self.job_home(job)
+        return output_view(found.name, self.run_home(found, None), sink, limit=limit)
+
+    def state(self, job: str, *, snapshot: str = "latest") -> StateView:
+        """Which state a snapshot has; reads none of it."""
+        from headgate.state.shape import kept_states  # brings pyspark, which takes a second
+
+        found = self.job_home(job)
+        at = find_snapshot(self.home, snapshot, found.name)
+        kept = [
+            KeptState(
+                str(one["step"]),
+                str(one["kind"]),
+                tuple(one["states"]),
+                tuple(one["key"]),
+                one["rows"],
+                one["bytes"],
+            )
+            for one in kept_states(at)
+        ]
+        return StateView(found.name, at.name, tuple(kept))
+
+    def operations(
+        self, job: str, *, own: list[OperationRecord] | None = None, limit: int = DEFAULT_LIMIT
+    ) -> OperationsView:
+        """What was asked of a job, and of this server for it."""
+        found = self.job_home(job)
+        operations = Operations(found)
+        records = [*(own or []), *map(operations.read, operations.ids())]
+        records.sort(key=lambda record: record.requested_at, reverse=True)
+        told = audit(found, limit=limit)
+        return OperationsView(
+            found.name,
+            tuple(operation_view(record) for record in records[:limit]),
+            tuple(audit_view(record) for record in reversed(told)),
+        )
+
+    def history(self, run: RunHome) -> list[CheckpointRow]:
+        """All checkpoints of a run in short, oldest first."""
+        return self._history.rows(run)

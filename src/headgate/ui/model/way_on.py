@@ -6,9 +6,9 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from headgate.secrets import HIDDEN, shown
 from headgate.snapshots.home import JobHome
 from headgate.snapshots.model import RunRecord
-from headgate.ui.model.secrets import HIDDEN, shown
 from headgate.ui.model.view import View
 
 

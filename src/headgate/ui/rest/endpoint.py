@@ -32,6 +32,8 @@ class Param:
     most: int = 1_000_000_000
     default: Any = None
     required: bool = False
+    many: bool = False
+    """Whether it may be given more than once, and is a list."""
 
     def schema(self) -> dict[str, Any]:
         """The JSON schema of its values."""
@@ -136,6 +138,9 @@ class Endpoint:
                     expected=", ".join(known) or "none",
                     remedy="correct or remove it",
                 )
+            if known[name].many:
+                values[name] = [*(values[name] or []), known[name].read(text)]
+                continue
             if name in seen:
                 raise UsageError(f"'{name}' is given twice", remedy="give it once")
             seen.add(name)

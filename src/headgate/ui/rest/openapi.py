@@ -99,7 +99,7 @@ def _parameter(param: Param, place: str) -> dict[str, Any]:
         "in": place,
         "required": place == "path" or param.required,
         "description": param.description,
-        "schema": param.schema(),
+        "schema": {"type": "array", "items": param.schema()} if param.many else param.schema(),
     }
 
 

@@ -1,0 +1,163 @@
+"""One checkpoint in detail: by step and partition, and where each source was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from headgate.errors import NotFoundError
+from headgate.snapshots.home import JobHome, RunHome
+from headgate.snapshots.model import CheckpointRecord, Offset, SourceOffsets
+from headgate.ui.model.checkpoints import CheckpointView, line_of
+from headgate.ui.model.history import CheckpointRow
+from headgate.ui.model.sizes import PartSize, SizeBook, by_step
+from headgate.ui.model.statistics import Statistics, statistics
+from headgate.ui.model.view import View
+from headgate.ui.model.way_on import WayOn, way_on
+
+
+@dataclass(frozen=True)
+class PartitionDetail(View):
+    """One partition of a step's state."""
+
+    index: int
+    checkpointed_size: int
+    full_size: int
+    files: int
+
+
+@dataclass(frozen=True)
+class StepDetail(View):
+    """What a step did in a checkpoint, and what it keeps."""
+
+    id: str
+    kind: str
+    records_in: int | None
+    records_out: int | None
+    side: Mapping[str, int]
+    total_records_in: int | None
+    total_records_out: int | None
+    state_rows: int | None
+    state_size: int | None
+    checkpointed_size: int | None
+    full_size: int | None
+    num_subtasks: int
+    num_acknowledged_subtasks: int
+    partitions: tuple[PartitionDetail, ...]
+    """Empty once retention has taken the files."""
+    partition_sizes: Statistics
+    """Of the partitions' full sizes: minimum and maximum far apart show skew."""
+
+
+@dataclass(frozen=True)
+class OffsetDetail(View):
+    """How far one partition of a source was read."""
+
+    partition: str
+    start: int | str | None
+    end: int | str
+    latest: int | str | None
+    records: int | None
+    behind: int | None
+
+
+@dataclass(frozen=True)
+class SourceDetail(View):
+    """Where a source was, partition by partition."""
+
+    id: str
+    behind: int
+    partitions: tuple[OffsetDetail, ...]
+
+
+@dataclass(frozen=True)
+class CheckpointDetail(View):
+    """One checkpoint with all that is known of it."""
+
+    checkpoint: CheckpointView
+    steps: tuple[StepDetail, ...]
+    sources: tuple[SourceDetail, ...]
+    watermark: datetime | None
+    """With which the batch ran."""
+    watermark_after: datetime | None
+    restore: WayOn | None
+    """How to start from it; nothing if its files are gone."""
+
+
+def checkpoint_detail(job: JobHome, run: RunHome, id: int, sizes: SizeBook) -> CheckpointDetail:
+    """Read a checkpoint's record and measure its files."""
+    record = run.record_at(id)
+    if record is None:
+        raise NotFoundError(f"run {run.id} of job '{job.name}' has no checkpoint ck:{id}")
+    line = line_of(run, CheckpointRow.of(record), sizes)
+    graph = run.graph()
+    measured = sizes.of(run, id, retained=line.restorable and not line.pinned)
+    operators = {int(s["operator_id"]): str(s["id"]) for s in graph["steps"] if s["stateful"]}
+    parts = by_step(measured, operators) if measured else {}
+    parallelism = run.read().parallelism
+    restore = None
+    if line.restorable:
+        text = f"a new run goes on from {line.name}; the runs that there are stay"
+        restore = way_on(job, run.read(), text, snapshot=line.name)
+    return CheckpointDetail(
+        line,
+        tuple(
+            _step(step["id"], step["kind"], record, parts.get(step["id"], []), parallelism)
+            for step in graph["steps"]
+            if step["named"] or step["id"] in record.totals
+        ),
+        tuple(_source(name, offsets) for name, offsets in record.sources.items()),
+        record.watermark,
+        record.watermark_after,
+        restore,
+    )
+
+
+def _step(
+    id: str, kind: str, record: CheckpointRecord, parts: list[PartSize], parallelism: int
+) -> StepDetail:
+    rows, totals, state = record.rows.get(id, {}), record.totals.get(id, {}), record.state.get(id)
+    prefix = "records_out_"
+    return StepDetail(
+        id=id,
+        kind=kind,
+        records_in=rows.get("records_in"),
+        records_out=rows.get("records_out"),
+        side={n.removeprefix(prefix): rows[n] for n in rows if n.startswith(prefix)},
+        total_records_in=totals.get("records_in"),
+        total_records_out=totals.get("records_out"),
+        state_rows=state.get("rows") if state else None,
+        state_size=state.get("bytes") if state else None,
+        checkpointed_size=sum(part.written for part in parts) if parts else None,
+        full_size=sum(part.full for part in parts) if parts else None,
+        num_subtasks=parallelism,
+        num_acknowledged_subtasks=parallelism,
+        partitions=tuple(
+            PartitionDetail(part.partition, part.written, part.full, part.files) for part in parts
+        ),
+        partition_sizes=statistics(part.full for part in parts),
+    )
+
+
+def _source(name: str, offsets: SourceOffsets) -> SourceDetail:
+    return SourceDetail(
+        name,
+        offsets.behind(),
+        tuple(
+            OffsetDetail(
+                part,
+                offsets.start.get(part),
+                offsets.end[part],
+                offsets.latest.get(part),
+                _between(offsets.start.get(part, 0), offsets.end[part]),
+                _between(offsets.end[part], offsets.latest.get(part)),
+            )
+            for part, _ in offsets.places()
+        ),
+    )
+
+
+def _between(start: Offset | None, end: Offset | None) -> int | None:
+    """Records between two offsets; ids of messages do not say how many."""
+    return max(0, end - start) if isinstance(start, int) and isinstance(end, int) else None

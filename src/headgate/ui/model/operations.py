@@ -1,0 +1,107 @@
+"""Operations of a job: what was asked of it, in which state that is, and who asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from headgate.snapshots.audit import AuditRecord
+from headgate.snapshots.operations import OperationRecord
+from headgate.ui.model.view import View
+
+
+@dataclass(frozen=True)
+class OperationView(View):
+    """One operation; it has ended when its state is done, failed or cancelled."""
+
+    id: str
+    job: str
+    kind: str
+    state: str
+    ended: bool
+    args: Mapping[str, Any]
+    requested_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    took: timedelta | None
+    result: Mapping[str, Any] | None
+    message: str | None
+    text: str
+    """The state in a sentence."""
+
+
+@dataclass(frozen=True)
+class AuditView(View):
+    """Something that was asked for through the web interface."""
+
+    at: datetime
+    action: str
+    args: Mapping[str, Any]
+    role: str
+    address: str
+    operation: str | None
+    refused: str | None
+
+
+@dataclass(frozen=True)
+class OperationsView(View):
+    """What was asked of a job, the newest first."""
+
+    job: str
+    operations: tuple[OperationView, ...]
+    audit: tuple[AuditView, ...]
+
+
+def operation_view(record: OperationRecord) -> OperationView:
+    """An operation as it is told of."""
+    took = None
+    if record.started_at and record.ended_at:
+        took = record.ended_at - record.started_at
+    return OperationView(
+        record.id,
+        record.job,
+        record.kind,
+        record.state,
+        record.ended,
+        record.args,
+        record.requested_at,
+        record.started_at,
+        record.ended_at,
+        took,
+        record.result,
+        record.message,
+        _text(record),
+    )
+
+
+def audit_view(record: AuditRecord) -> AuditView:
+    """An audit record as it is told of."""
+    return AuditView(
+        record.at,
+        record.action,
+        record.args,
+        record.role,
+        record.address,
+        record.operation,
+        record.refused,
+    )
+
+
+def _text(record: OperationRecord) -> str:
+    if record.state == "requested":
+        own = record.id.startswith("ui-")
+        return "it waits for its turn" if own else "the job has not taken it yet"
+    if record.state == "running":
+        return "it is being done"
+    if record.state != "done":
+        return record.message or record.state
+    result = record.result or {}
+    saved = result.get("savepoint")
+    label = saved.get("label") if isinstance(saved, Mapping) else result.get("label")
+    if label:
+        return f"done: savepoint sp:{label}"
+    if result.get("checkpoint") is not None:
+        return f"done: ck:{result['checkpoint']} of run {result.get('run')}"
+    return record.message or "done"

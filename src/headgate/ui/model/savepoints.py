@@ -1,0 +1,71 @@
+"""Savepoints of a job, the newest first, with the command that starts from each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from headgate.errors import HeadgateError
+from headgate.snapshots.home import JobHome
+from headgate.snapshots.model import RunRecord
+from headgate.snapshots.savepoints import savepoints
+from headgate.ui.model.view import View
+from headgate.ui.model.way_on import WayOn, way_on
+
+
+@dataclass(frozen=True)
+class SavepointView(View):
+    """One savepoint."""
+
+    label: str
+    name: str
+    """As the command line takes it: sp:before_v2."""
+    run: str
+    checkpoint: int
+    created_at: datetime
+    files: int
+    bytes: int
+    path: str
+    reason: str
+    restore: WayOn
+
+
+@dataclass(frozen=True)
+class SavepointsView(View):
+    """Every savepoint of a job."""
+
+    job: str
+    savepoints: tuple[SavepointView, ...]
+
+
+def savepoints_view(job: JobHome) -> SavepointsView:
+    """Read the job's savepoints."""
+    found = []
+    for record in reversed(savepoints(job)):
+        run = _run(job, record.run)
+        name = f"sp:{record.label}"
+        text = f"a new run goes on from {name}; the runs that there are stay"
+        found.append(
+            SavepointView(
+                record.label,
+                name,
+                record.run,
+                record.checkpoint,
+                record.created_at,
+                record.files,
+                record.bytes,
+                record.path,
+                record.reason,
+                way_on(job, run, text, snapshot=name),
+            )
+        )
+    return SavepointsView(job.name, tuple(found))
+
+
+def _run(job: JobHome, id: str) -> RunRecord | None:
+    """The run that a savepoint is of; the current one if it was copied here from another job."""
+    try:
+        return job.run(id).read()
+    except HeadgateError:
+        current = job.current()
+        return current.read() if current else None

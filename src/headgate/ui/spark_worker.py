@@ -1,0 +1,110 @@
+"""The process that reads state for the server: a line of JSON in, a line of JSON out."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headgate.errors import HeadgateError
+from headgate.runtime.means import verify_data
+from headgate.runtime.session import get_session
+from headgate.snapshots.hold import held
+from headgate.snapshots.home import Home
+from headgate.snapshots.snapshot import Snapshot, find_snapshot
+from headgate.state import StateReader
+from headgate.state.diff import diff_states
+from headgate.state.shape import StateShape
+
+_IDLE_SECONDS = 600.0
+# It reads one state at a time, beside jobs that need the machine more.
+_CONF = {"spark.driver.memory": "1g"}
+_MASTER = "local[1]"
+
+
+def main() -> None:
+    """Answer until nobody asks any more."""
+    home = Home(sys.argv[1])
+    # what Spark and Java print must not come between the answers
+    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    while select.select([sys.stdin], [], [], _IDLE_SECONDS)[0]:
+        line = sys.stdin.readline()
+        if not line:
+            return
+        answers.write(json.dumps(_answer(home, json.loads(line)), default=str).encode() + b"\n")
+
+
+def _answer(home: Home, question: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return {"value": _WORK[question["work"]](home, question)}
+    except HeadgateError as error:
+        told = {"code": error.code, "message": error.message, "expected": error.expected,
+                "got": error.got, "remedy": error.remedy}  # fmt: skip
+    except Exception as error:  # the server tells it; the next question may go well
+        said = str(error).strip().split("\n")[0]
+        told = {"code": "HEADGATE", "message": f"reading failed: {type(error).__name__}: {said}"}
+    return {"error": told}
+
+
+def _rows(home: Home, question: Mapping[str, Any]) -> dict[str, Any]:
+    snapshot, step, store = _named(home, question)
+    limit, key = int(question["limit"]), question.get("key")
+    with held(snapshot) as kept:
+        reader = StateReader(_spark(), kept)
+        frame = reader.get(step, key, store) if key is not None else reader.frame(step, store)
+        rows = [row.asDict(recursive=True) for row in frame.limit(limit + 1).collect()]
+    return {"snapshot": snapshot.name, "rows": rows[:limit], "truncated": len(rows) > limit}
+
+
+def _diff(home: Home, question: Mapping[str, Any]) -> dict[str, Any]:
+    before, step, store = _named(home, question)
+    after = find_snapshot(home, question["after"], question["job"])
+    StateShape(after).store(step, store)
+    limit = int(question["limit"])
+    with held(before) as one, held(after) as other:
+        first, second = StateReader(_spark(), one), StateReader(_spark(), other)
+        counts, rows = diff_states(
+            first.frame(step, store),
+            second.frame(step, store),
+            limit=limit,
+            apart=first.shape.beside_key(first.shape.store(step, store)[0]),
+        )
+    truncated = sum(counts.values()) > len(rows)
+    return {"before": before.name, "after": after.name, "counts": counts, "rows": rows,
+            "truncated": truncated}  # fmt: skip
+
+
+def _verify(home: Home, question: Mapping[str, Any]) -> dict[str, Any]:
+    snapshot = find_snapshot(home, question["snapshot"], question["job"])
+    with held(snapshot) as kept:
+        found = [{"file": p.file, "problem": p.why} for p in verify_data(_spark(), kept)]
+        files = len(kept.closure().files) if not found else 0
+    return {"files": files, "problems": found}
+
+
+def _named(home: Home, question: Mapping[str, Any]) -> tuple[Snapshot, str, str]:
+    snapshot = find_snapshot(home, question["snapshot"], question["job"])
+    step, store = str(question["step"]), str(question["state"])
+    shape = StateShape(snapshot)
+    shape.store(step, store)  # what the graph knows is said before Spark is started
+    if question.get("key") is not None:
+        shape.check_key(step, question["key"])
+    return snapshot, step, store
+
+
+def _spark() -> Any:
+    return get_session(parallelism=1, master=_MASTER, conf=_CONF)
+
+
+_WORK: dict[str, Callable[[Home, Mapping[str, Any]], dict[str, Any]]] = {
+    "rows": _rows,
+    "diff": _diff,
+    "verify": _verify,
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Starting a job from a snapshot in a process of its own, where its file is at hand."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from headgate.errors import HeadgateError
+from headgate.runtime.lease import is_live
+from headgate.runtime.status import job_status
+from headgate.snapshots.home import JobHome
+
+_SECONDS = 300.0
+_POLL_SECONDS = 0.5
+_LAST_LINES = 5
+
+
+def can_start(job: JobHome) -> str | None:
+    """Why this server cannot start the job; nothing if it can."""
+    current = job.current()
+    if current is None:
+        return f"job '{job.name}' has no run, so it is not known how it is started"
+    file = current.read().code.get("file")
+    if not file:
+        return f"the home does not say which file job '{job.name}' is in"
+    if not Path(file).is_file():
+        return f"the job's file {file} is not on the machine of this server"
+    return None
+
+
+def start_job(job: JobHome, snapshot: str) -> Mapping[str, Any]:
+    """Start it from a snapshot as its run was first started, and stay until it runs."""
+    current = job.current()
+    assert current is not None
+    run, graph = current.read(), current.graph()
+    words = ["run", f"{run.code['file']}:{graph.get('job', job.name)}", "--name", job.name,
+             "--home", job.home.url, "--from", snapshot]  # fmt: skip
+    for name, value in run.params.items():
+        words += ["--set", f"{name}={value}"]
+    handle, log = tempfile.mkstemp(prefix=f"headgate-{job.name}-", suffix=".log")
+    with os.fdopen(handle, "wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "headgate.cli.main", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,  # it outlives the server
+        )
+    # whoever waits for its end keeps it from looking alive when it is dead
+    threading.Thread(target=process.wait, name=f"wait-{process.pid}", daemon=True).start()
+    ends = time.monotonic() + _SECONDS
+    while time.monotonic() < ends:
+        code = process.poll()
+        lease = job.read().lease
+        mine = lease is not None and is_live(lease) and lease.owner.pid == process.pid
+        status = job_status(job)
+        if (mine and status.state == "RUNNING") or code == 0:
+            assert status.run is not None
+            return {"run": status.run.run, "pid": process.pid, "log": log}
+        if code is not None:
+            told = Path(log).read_text(errors="replace").strip().splitlines()[-_LAST_LINES:]
+            raise HeadgateError(f"the start failed: {' / '.join(told)}", remedy=f"see {log}")
+        time.sleep(_POLL_SECONDS)
+    raise HeadgateError(
+        f"the job does not run {_SECONDS:.0f} s after its start", remedy=f"see {log}"
+    )
