@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from headgate.connectors.log_files import Record, TopicFiles
 from headgate.runtime.run import run
 from headgate.runtime.signals import StopRequest
+from headgate.runtime.status import job_status
 from headgate.snapshots.home import Home
 from headgate.snapshots.operations import Operations
 from headgate.snapshots.savepoints import create_savepoint
@@ -125,13 +126,21 @@ class Running:
         assert not self._thread.is_alive()
 
 
-@dataclass(frozen=True)
+@dataclass
 class Homes:
     """The home, its jobs' topics, and the job that still runs."""
 
     home: Path
     data: dict[str, Data]
     running: Running
+
+    def start_again(self) -> None:
+        """Start the job `running` after a test has stopped it."""
+        assert not self.running.alive
+        old = self.running
+        self.running = Running(old.name, old.home, old.data, old._spark)
+        job = Home(self.home).job(old.name)
+        until(lambda: job_status(job).state == "RUNNING", self.running._told)
 
     def truth(self, job: str) -> Truth:
         """What a job has taken so far."""
@@ -184,11 +193,12 @@ def homes(folder: Path, spark: SparkSession) -> Iterator[Homes]:
         assert victim.poll() is None, (folder / "crashed.log").read_text()
         os.kill(victim.pid, signal.SIGKILL)
         victim.wait()
+        found = Homes(home, data, running)
         try:
-            yield Homes(home, data, running)
+            yield found
         finally:
-            if running.alive:
-                running.stop()
+            if found.running.alive:
+                found.running.stop()
     finally:
         if victim.poll() is None:
             os.killpg(victim.pid, signal.SIGKILL)

@@ -20,6 +20,7 @@ from headgate.snapshots.home import Home
 from headgate.ui import pages
 from headgate.ui.access import Access
 from headgate.ui.actions import Actions
+from headgate.ui.metrics import CONTENT_TYPE, metrics
 from headgate.ui.model import Model
 from headgate.ui.rest import acting, reading, state
 from headgate.ui.rest.endpoint import Endpoint, error_response
@@ -48,6 +49,7 @@ def create_app(home: Home | str | None = None, *, access: Access | None = None) 
     app = Starlette(
         routes=[
             Route("/healthz", _health),
+            Route("/metrics", _metrics(model)),
             Route("/openapi.json", _openapi(served)),
             Route("/login", login(allowed), methods=["POST"]),
             Route("/logout", logout, methods=["POST"]),
@@ -88,6 +90,13 @@ def _pages(model: Model, access: Access) -> Sequence[BaseRoute]:
 
 async def _health(request: Request) -> Response:
     return PlainTextResponse("ok\n")
+
+
+def _metrics(model: Model) -> Callable[[Request], Response]:
+    def metrics_page(request: Request) -> Response:
+        return Response(metrics(model), media_type=CONTENT_TYPE)
+
+    return metrics_page
 
 
 def _openapi(endpoints: Sequence[Endpoint]) -> Any:

@@ -43,7 +43,11 @@ class NodeView(View):
     """The same of the newest checkpoint alone."""
     side: tuple[SideView, ...]
     waiting: int | None
+    """Rows that wait in it."""
     late: int | None
+    """Rows that came too late for it."""
+    dropped: int | None
+    """Rows that it has let go because it was told to."""
     stateful: bool
     state_rows: int | None
     state_bytes: int | None
@@ -118,6 +122,7 @@ def _node(
 ) -> NodeView:
     state = record.state.get(step.id, {}) if record else {}
     offsets = record.sources.get(step.id) if record else None
+    own = record.totals.get(step.id, {}) if record else {}
     none = 0 if step.stateful and record else None
     sides = tuple(SideView(name, totals.out(step, name)) for name in step.side_outputs)
     return NodeView(
@@ -133,7 +138,8 @@ def _node(
         batch_records_out=batch.out(step, "out") if record else None,
         side=sides,
         waiting=state.get("waiting"),
-        late=totals.out(step, "late") if "late" in step.side_outputs and record else None,
+        late=own.get("records_out_late"),
+        dropped=own.get("records_dropped"),
         stateful=step.stateful,
         state_rows=state.get("rows", none),
         state_bytes=state.get("bytes", none),

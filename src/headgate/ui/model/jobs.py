@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from headgate.durations import format_duration
+from headgate.errors import HeadgateError
 from headgate.graph.model import Graph
 from headgate.runtime.live import behind
 from headgate.runtime.status import STATES, JobStatus, job_status
@@ -65,6 +66,8 @@ class JobsView(View):
     jobs: tuple[JobSummary, ...]
     counts: Mapping[str, int]
     """How many jobs are in each state."""
+    unreadable: Mapping[str, str]
+    """Jobs whose files are damaged, and what is wrong."""
 
 
 @dataclass(frozen=True)
@@ -113,11 +116,16 @@ class JobView(View):
 
 def jobs_view(jobs: list[JobHome], home: str) -> JobsView:
     """The list."""
-    summaries = tuple(summary(job, job_status(job)) for job in jobs)
     counts = dict.fromkeys(STATES, 0)
-    for one in summaries:
-        counts[one.state] += 1
-    return JobsView(home, now(), summaries, counts)
+    found: list[JobSummary] = []
+    damaged: dict[str, str] = {}
+    for job in jobs:
+        try:
+            found.append(summary(job, job_status(job)))
+            counts[found[-1].state] += 1
+        except HeadgateError as error:  # one damaged job must not hide the others
+            damaged[job.name] = str(error)
+    return JobsView(home, now(), tuple(found), counts, damaged)
 
 
 def summary(job: JobHome, status: JobStatus) -> JobSummary:
