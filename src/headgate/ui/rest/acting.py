@@ -23,7 +23,9 @@ LABEL = Param(
 )
 DRAIN = Param("drain", "First read all that is there and close all windows.", "boolean")
 SAVEPOINT = Param("savepoint", "Make a savepoint at the end; true by default.", "boolean")
-CONFIRM = Param("confirm", "From the plan: refused if the job has changed since.")
+CONFIRM = Param(
+    "confirm", "From the plan: refused if the job has changed since.", pattern="[0-9a-f]{16}"
+)
 ACTION = Param("action", f"One of {', '.join(ACTIONS)}.", pattern="|".join(ACTIONS), required=True)
 OFF = Param("off", "Let retention have it again.", "boolean")
 OPERATION = Param("operation", "The id of an operation.", required=True)

@@ -27,7 +27,7 @@ class Param:
     name: str
     description: str
     kind: Literal["string", "integer", "boolean"] = "string"
-    pattern: str | None = None
+    pattern: str = r"[^\x00]+"
     least: int = 0
     most: int = 1_000_000_000
     default: Any = None
@@ -39,8 +39,7 @@ class Param:
         """The JSON schema of its values."""
         found: dict[str, Any] = {"type": self.kind}
         if self.kind == "string":
-            found |= {"minLength": 1, "maxLength": _TEXT}
-            found |= {"pattern": f"^(?:{self.pattern})$"} if self.pattern else {}
+            found |= {"minLength": 1, "maxLength": _TEXT, "pattern": f"^(?:{self.pattern})$"}
         if self.kind == "integer":
             found |= {"minimum": self.least, "maximum": self.most}
         return found | ({"default": self.default} if self.default is not None else {})
@@ -65,8 +64,8 @@ class Param:
             plain = isinstance(value, int) and not isinstance(value, bool)
             fits = plain and self.least <= value <= self.most
         else:
-            fits = isinstance(value, str) and 1 <= len(value) <= _TEXT and "\0" not in value
-            fits = fits and (self.pattern is None or bool(re.fullmatch(self.pattern, value)))
+            fits = isinstance(value, str) and 1 <= len(value) <= _TEXT
+            fits = fits and bool(re.fullmatch(self.pattern, value))
         if not fits:
             raise self._wrong()
         return value
@@ -75,7 +74,7 @@ class Param:
         wanted = {"integer": f"a whole number from {self.least} to {self.most}"}
         return UsageError(
             f"'{self.name}' is not right",
-            expected=wanted.get(self.kind, self.pattern or self.kind),
+            expected=wanted.get(self.kind, self.kind),
             remedy=self.description,
         )
 

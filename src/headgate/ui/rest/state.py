@@ -18,7 +18,12 @@ SNAPSHOT = Param("snapshot", _SNAPSHOTS, pattern=SNAPSHOT_PATTERN, default="late
 BEFORE = Param("before", _SNAPSHOTS, pattern=SNAPSHOT_PATTERN, required=True)
 AFTER = Param("after", _SNAPSHOTS, pattern=SNAPSHOT_PATTERN, default="latest")
 STATE = Param("state", "Which state of the step.", default="default")
-KEY = Param("key", "A part of the key as NAME=VALUE; may be repeated.", many=True)
+KEY = Param(
+    "key",
+    "A part of the key as NAME=VALUE; may be repeated.",
+    pattern=r"[^=\x00]+=[^\x00]*",
+    many=True,
+)
 LIMIT = Param("limit", "At most so many rows.", "integer", least=1, most=1000, default=20)
 
 
@@ -103,8 +108,8 @@ class _State:
 def _key(parts: list[str]) -> dict[str, str]:
     found = {}
     for part in parts:
-        name, equals, value = part.partition("=")
-        if not equals or not name:
-            raise UsageError("'key' is not a pair", remedy="write it as key=user_id=42")
+        name, _, value = part.partition("=")
+        if name in found:
+            raise UsageError(f"the key's part '{name}' is given twice", remedy="give it once")
         found[name] = value
     return found
