@@ -35,6 +35,12 @@ def _program() -> list[str]:
     return [str(beside)] if beside.exists() else [sys.executable, "-m", "headgate.cli.main"]
 
 
+def typed_headgate() -> str:
+    """The program as one would type it in this folder."""
+    program = _program()
+    return typed(Path(program[0])) if len(program) == 1 else "headgate"
+
+
 def headgate(*arguments: str) -> int:
     """Run a command to its end; gives its exit code."""
     return start(*arguments).wait()

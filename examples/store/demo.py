@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from generate import Settings, generate
-from show import OUTPUTS, account, app, headgate, say
+from show import OUTPUTS, account, app, headgate, say, typed_headgate
 
 from headgate.connectors.log_files import TopicFiles
 
@@ -50,7 +50,12 @@ def main() -> int:
         return code
     say(f"done in {took:.0f} s; accounting for every order")
     out = {name: _records(data / name) for name in OUTPUTS}
-    return account(produced.orders, out, when_right="every order is accounted for")
+    code = account(produced.orders, out, when_right="every order is accounted for")
+    if code == 0:
+        say(
+            f"see it in a browser, http://127.0.0.1:8181/, with: {typed_headgate()} ui --home {home}"
+        )
+    return code
 
 
 def _records(topic: Path) -> int:

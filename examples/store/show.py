@@ -10,7 +10,16 @@ from headgate.snapshots.home import Home
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))  # for what all demos share
-from demo_kit import headgate, local_broker, refuse_if_ended, say, start, typed, wait_until  # noqa: E402
+from demo_kit import (  # noqa: E402
+    headgate,
+    local_broker,
+    refuse_if_ended,
+    say,
+    start,
+    typed,
+    typed_headgate,
+    wait_until,
+)
 
 __all__ = [
     "INPUTS",
@@ -22,6 +31,7 @@ __all__ = [
     "refuse_if_ended",
     "say",
     "start",
+    "typed_headgate",
     "wait_for_checkpoints",
 ]
 

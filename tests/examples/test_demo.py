@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from headgate.snapshots.home import Home
+from headgate.ui.model import Model
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -36,6 +39,14 @@ def test_the_demo_accounts_for_every_order(tmp_path: Path) -> None:
     assert [int(number.replace(",", "")) for number in lookups] == counts[1:3]
     produced = json.loads((tmp_path / "demo" / "data" / "produced.json").read_text())["produced"]
     assert counts[3] == produced["orders_broken"]
+
+    # So does the web interface, which is offered at the end, on every step and edge.
+    assert "ui --home demo/home" in ran.stderr.splitlines()[-1]
+    graph = Model(Home(tmp_path / "demo" / "home")).job("store").graph
+    sinks = ("enriched", "missing_users", "missing_items", "malformed")
+    assert [graph.node(sink).records_out for sink in sinks] == counts[:4]
+    assert [edge.records for edge in graph.edges if edge.target in sinks] == counts[:4]
+    assert all(edge.records for edge in graph.edges)
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from headgate.cli import common
 from headgate.cli.brokers import register as register_brokers
 from headgate.cli.checkpoints import register as register_checkpoints
 from headgate.cli.control import register as register_control
+from headgate.cli.dev import register as register_dev
 from headgate.cli.doctor import register as register_doctor
 from headgate.cli.graphs import register as register_graphs
 from headgate.cli.jobs import register as register_jobs
@@ -37,6 +38,7 @@ app = typer.Typer(
     context_settings=common.HELP,
 )
 register_run(app)
+register_dev(app)
 register_graphs(app)
 register_jobs(app)
 register_control(app)
