@@ -1,0 +1,196 @@
+"""A job's graph as SVG text: what is drawn of a step and an edge, and how it looks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+
+from markupsafe import Markup, escape
+
+from headgate.ui.pages.layout import Spacing, lay_out
+from headgate.ui.pages.words import count, moment, short, size
+
+SPACING = Spacing(box_width=190, between_layers=60, between_boxes=24, line_height=16)
+_LINE = 16
+_NAME_LENGTH = 22
+_TEXT_LENGTH = 30
+
+
+@dataclass(frozen=True)
+class Node:
+    """A step, or several in one box, with what is known of it; None is what nobody knows."""
+
+    id: str
+    kind: str
+    detail: str = ""
+    rows_in: int | None = None
+    rows_out: int | None = None
+    state_rows: int | None = None
+    state_bytes: int | None = None
+    watermark: datetime | None = None
+    unread: tuple[tuple[str, int], ...] = ()
+    """Side outputs that nobody reads, with their rows."""
+    level: str = ""
+    """How busy it is, in one word: ok, low or high; empty if not known."""
+    steps: tuple[str, ...] = ()
+    """The steps that this box stands for, where it is not one step alone."""
+    href: str = ""
+
+    @property
+    def title(self) -> str:
+        """Its first line."""
+        return f"{len(self.steps)} steps" if self.steps else self.id
+
+
+@dataclass(frozen=True)
+class Line:
+    """Rows that go from an output of a step into another; `rows` is None if nobody counts them."""
+
+    source: str
+    target: str
+    output: str = "out"
+    rows: int | None = None
+
+    @property
+    def side(self) -> bool:
+        """Whether it leaves by a side output."""
+        return self.output != "out"
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What is to be drawn."""
+
+    nodes: tuple[Node, ...]
+    lines: tuple[Line, ...]
+    whole: int = field(default=0)
+    """How many steps the job has, where boxes stand for several."""
+
+
+def draw(drawing: Drawing, title: str) -> Markup:
+    """The graph as an SVG element.
+
+    Its looks are in the style sheet. It is one picture to screen readers, with a title; what it
+    tells is in the table of steps beside it.
+
+    >>> a, b = Node("orders", "source", rows_out=5), Node("out", "sink", rows_in=5)
+    >>> svg = draw(Drawing((a, b), (Line("orders", "out", rows=5),)), "store")
+    >>> svg.startswith("<svg") and "orders" in svg
+    True
+    """
+    texts = {node.id: _texts(node) for node in drawing.nodes}
+    heights = {node.id: 20.0 + _LINE * len(texts[node.id]) for node in drawing.nodes}
+    links = [(line.source, line.target) for line in drawing.lines]
+    placed = lay_out(heights, links, SPACING)
+    width, height = round(placed.width), round(placed.height)
+    parts: list[str] = [
+        f'<svg class="graph" role="img" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" xmlns="http://www.w3.org/2000/svg">',
+        f"<title>{escape(title)}</title>",
+        '<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
+        'markerHeight="7" orient="auto"><path class="tip" d="M0 0 8 4 0 8z"/></marker></defs>',
+    ]
+    labels: list[str] = []
+    for link, lines in _bundles(drawing.lines).items():
+        points = placed.bends[link]
+        side = all(line.side for line in lines)
+        shape = "edge side" if side else "edge"
+        parts.append(f'<path class="{shape}" d="{_curve(points)}" marker-end="url(#arrow)"/>')
+        labels.append(_label(lines, points))
+    for node in drawing.nodes:
+        parts.append(_box(node, texts[node.id], placed.corners[node.id], heights[node.id]))
+    parts.extend(labels)  # last of all, so that no box lies over them
+    parts.append("</svg>")
+    return Markup("".join(parts))
+
+
+def _bundles(lines: Sequence[Line]) -> dict[tuple[str, str], list[Line]]:
+    found: dict[tuple[str, str], list[Line]] = {}
+    for line in lines:
+        found.setdefault((line.source, line.target), []).append(line)
+    return found
+
+
+def _curve(points: Sequence[tuple[float, float]]) -> str:
+    x, y = points[0]
+    path = [f"M{x:.1f} {y:.1f}"]
+    for (x0, y0), (x1, y1) in pairwise(points):
+        middle = (x0 + x1) / 2
+        path.append(f"C{middle:.1f} {y0:.1f} {middle:.1f} {y1:.1f} {x1:.1f} {y1:.1f}")
+    return "".join(path)
+
+
+def _label(lines: Sequence[Line], points: Sequence[tuple[float, float]]) -> str:
+    """Rows over the first stretch of the line; a side output's name stands before its rows."""
+    (x0, y0), (x1, y1) = points[0], points[1]
+    x, y = (x0 + x1) / 2, (y0 + y1) / 2 - 5 - 13 * (len(lines) - 1)
+    found = []
+    for number, line in enumerate(lines):
+        rows = "" if line.rows is None else count(line.rows)
+        text = f"{short(line.output, 12)} {rows}".strip() if line.side else rows
+        if text:
+            kind = "rows side" if line.side else "rows"
+            told = f"{line.source}.{line.output} to {line.target}" + (rows and f": {rows} rows")
+            found.append(
+                f'<text class="{kind}" x="{x:.1f}" y="{y + 13 * number:.1f}">{escape(text)}'
+                f"<title>{escape(told)}</title></text>"
+            )
+    return "".join(found)
+
+
+def _texts(node: Node) -> list[tuple[str, str, datetime | None]]:
+    """The lines in a box: the class of each, its text, and the time that follows it."""
+    lines: list[tuple[str, str, datetime | None]] = [("name", node.title, None)]
+    kind = f"{node.kind} · {node.detail}" if node.detail else node.kind
+    lines.append(("kind", kind, None))
+    counts = [
+        f"{word} {count(rows)}"
+        for word, rows in (("in", node.rows_in), ("out", node.rows_out))
+        if rows is not None
+    ]
+    if counts:
+        lines.append(("counts", " · ".join(counts), None))
+    for output, rows in node.unread:
+        lines.append(("unread", f"{output} {count(rows)}, read by no step", None))
+    if node.state_rows is not None:
+        held = f" · {size(node.state_bytes)}" if node.state_bytes is not None else ""
+        lines.append(("state", f"state {count(node.state_rows)} rows{held}", None))
+    if node.watermark is not None:
+        lines.append(("watermark", "watermark", node.watermark))
+    if node.level:
+        lines.append(("level", f"load {node.level.upper()}", None))
+    return lines
+
+
+def _box(
+    node: Node,
+    texts: Sequence[tuple[str, str, datetime | None]],
+    corner: tuple[float, float],
+    height: float,
+) -> str:
+    x, y = corner
+    shape = "several" if node.steps else "step"
+    classes = f"node {shape} level-{node.level}" if node.level else f"node {shape}"
+    whole = ", ".join(node.steps) if node.steps else node.id
+    told = f"{whole} ({node.kind}{' · ' if node.detail else ''}{node.detail})"
+    radius = 14 if node.kind in ("source", "table", "sink") else 4
+    inner = [
+        f"<title>{escape(told)}</title>",
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{SPACING.box_width}" height="{height:.1f}" '
+        f'rx="{radius}"/>',
+    ]
+    for number, (kind, text, time) in enumerate(texts):
+        limit = _NAME_LENGTH if kind == "name" else _TEXT_LENGTH
+        at = ""
+        if time is not None:
+            at = f' <tspan data-time="{time.isoformat()}">{moment(time)}</tspan>'
+        inner.append(
+            f'<text class="{kind}" x="{x + 10:.1f}" y="{y + 22 + _LINE * number:.1f}">'
+            f"{escape(short(text, limit))}{at}</text>"
+        )
+    body = "".join(inner)
+    if node.href:
+        body = f'<a href="{escape(node.href)}">{body}</a>'
+    return f'<g class="{classes}">{body}</g>'

@@ -1,0 +1,147 @@
+// What the pages do by themselves: times in local or UTC, light or dark, and new numbers without a
+// reload. A page works without it, too: times are in UTC then, and one reloads by hand.
+"use strict";
+
+const REFRESH_MS = 3000;
+
+// ---- times ----
+const two = (n) => String(n).padStart(2, "0");
+
+function timesInUtc() {
+  return localStorage.getItem("headgate-times") === "utc";
+}
+
+function timeText(iso, utc) {
+  const at = new Date(iso);
+  if (Number.isNaN(at.getTime())) return iso;
+  const part = (name) => at[(utc ? "getUTC" : "get") + name]();
+  const day = `${part("FullYear")}-${two(part("Month") + 1)}-${two(part("Date"))}`;
+  return `${day} ${two(part("Hours"))}:${two(part("Minutes"))}:${two(part("Seconds"))}`;
+}
+
+function ageText(iso) {
+  const seconds = Math.max(0, Math.round((Date.now() - new Date(iso).getTime()) / 1000));
+  if (seconds < 60) return `${seconds} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 86400) return `${Math.floor(seconds / 3600)} h ago`;
+  return `${Math.floor(seconds / 86400)} d ago`;
+}
+
+function put(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+function showTimes(root) {
+  const utc = timesInUtc();
+  for (const element of root.querySelectorAll("[data-time]")) {
+    put(element, timeText(element.dataset.time, utc));
+  }
+  for (const element of root.querySelectorAll("[data-age]")) {
+    put(element, ageText(element.dataset.age));
+  }
+}
+
+// ---- new numbers without a reload ----
+// The page itself is fetched again, and what differs in its live parts is taken over, element by
+// element: focus, open details and scrolled tables stay as they are.
+function takeOver(old, fresh) {
+  if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName) {
+    old.replaceWith(document.importNode(fresh, true));
+    return;
+  }
+  if (old.nodeType === Node.TEXT_NODE) {
+    if (old.data !== fresh.data) old.data = fresh.data;
+    return;
+  }
+  if (old.nodeType !== Node.ELEMENT_NODE) return;
+  const keepsOpen = old.nodeName === "DETAILS" ? "open" : null;
+  for (const { name } of [...old.attributes]) {
+    if (name !== keepsOpen && !fresh.hasAttribute(name)) old.removeAttribute(name);
+  }
+  for (const { name, value } of fresh.attributes) {
+    if (name !== keepsOpen && old.getAttribute(name) !== value) old.setAttribute(name, value);
+  }
+  const before = [...old.childNodes];
+  const after = [...fresh.childNodes];
+  before.slice(after.length).forEach((node) => node.remove());
+  after.forEach((node, i) => {
+    if (i < before.length) takeOver(before[i], node);
+    else old.append(document.importNode(node, true));
+  });
+}
+
+let misses = 0;
+
+function say(text) {
+  put(document.getElementById("said"), text);
+}
+
+async function refresh() {
+  if (document.hidden || !document.querySelector("[data-live]")) return;
+  let page;
+  try {
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "error" });
+    if (!answer.ok) throw new Error(String(answer.status));
+    page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  } catch {
+    misses += 1;
+    if (misses === 2) say("No answer from headgate ui. The page shows what was known before.");
+    return;
+  }
+  if (misses >= 2) say("headgate ui answers again.");
+  misses = 0;
+  showTimes(page);
+  const state = document.querySelector("[data-state]")?.dataset.state;
+  for (const part of document.querySelectorAll("[data-live]")) {
+    const fresh = page.getElementById(part.id);
+    if (fresh && !part.isEqualNode(fresh)) takeOver(part, fresh);
+  }
+  const now = document.querySelector("[data-state]")?.dataset.state;
+  if (state !== undefined && now !== state) say(`The job is now ${now}.`);
+}
+
+// ---- switches ----
+function darkNow() {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+function showSwitches() {
+  const times = document.getElementById("times");
+  const theme = document.getElementById("theme");
+  times.textContent = timesInUtc() ? "Times: UTC" : "Times: local";
+  theme.textContent = darkNow() ? "Dark" : "Light";
+  times.hidden = theme.hidden = false;
+}
+
+function start() {
+  showTimes(document);
+  showSwitches();
+  document.getElementById("times").addEventListener("click", () => {
+    localStorage.setItem("headgate-times", timesInUtc() ? "local" : "utc");
+    showTimes(document);
+    showSwitches();
+  });
+  document.getElementById("theme").addEventListener("click", () => {
+    const theme = darkNow() ? "light" : "dark";
+    localStorage.setItem("headgate-theme", theme);
+    document.documentElement.dataset.theme = theme;
+    showSwitches();
+  });
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button[data-copy]");
+    if (!button) return;
+    navigator.clipboard?.writeText(document.getElementById(button.dataset.copy).textContent)
+      .then(() => say("Copied."), () => say("The browser does not let the page copy."));
+  });
+  // A choice in a form with data-submit is sent at once, as its button would do.
+  document.addEventListener("change", (event) => {
+    const form = event.target.closest("form[data-submit]");
+    if (form) form.requestSubmit();
+  });
+  setInterval(() => showTimes(document), 10000);
+  const next = () => refresh().finally(() => setTimeout(next, REFRESH_MS));
+  setTimeout(next, REFRESH_MS);
+}
+
+start();
