@@ -1,14 +1,5 @@
-"""The pages of the web interface; `routes` gives what is mounted beside REST."""
+"""The pages: what a browser shows of a home, rendered on the server."""
 
-from __future__ import annotations
+from headgate.ui.pages.routes import routes
 
-from collections.abc import Sequence
-
-from starlette.routing import BaseRoute
-
-from headgate.ui.model import Model
-
-
-def routes(model: Model, *, read_only: bool) -> Sequence[BaseRoute]:
-    """All pages: / and below /ui, and GET /login."""
-    return []
+__all__ = ["routes"]

@@ -6,11 +6,11 @@ import hashlib
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from headgate.ui.pages import words
+from headgate.ui.pages.links import page
 
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
@@ -41,10 +41,6 @@ def asset(name: str) -> str:
     return f"/static/{name}?{mark}"
 
 
-def _part(text: object) -> str:
-    return quote(str(text), safe="")
-
-
 @cache
 def _environment() -> Environment:
     env = Environment(
@@ -63,9 +59,8 @@ def _environment() -> Environment:
         short=words.short,
         plural=words.plural,
         tone=tone,
-        part=_part,
     )
-    env.globals["asset"] = asset
+    env.globals.update(asset=asset, page=page)
     return env
 
 

@@ -1,0 +1,50 @@
+"""What a browser asks of a page: the names in the path and the query, looked at before use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from starlette.requests import Request
+
+from headgate.errors import NotFoundError, UsageError
+from headgate.ui.model import Model
+
+_LONGEST = 1000
+_DIGITS = 9
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request for a page, and where its answers come from."""
+
+    model: Model
+    request: Request
+
+    def name(self, part: str) -> str:
+        """A part of the path."""
+        return str(self.request.path_params[part])
+
+    def id(self, part: str) -> int:
+        """A part of the path that is a number."""
+        text = self.name(part)
+        if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+            raise NotFoundError(f"there is no such {part}")
+        return int(text)
+
+    def text(self, name: str) -> str | None:
+        """A value of the query; none if it is empty, as a form sends fields that are not filled."""
+        found = self.request.query_params.get(name) or None
+        if found is not None and (len(found) > _LONGEST or "\0" in found):
+            raise UsageError(f"'{name}' is too long or has a zero byte in it", remedy="correct it")
+        return found
+
+    def number(self, name: str) -> int | None:
+        """A value of the query that is a whole number."""
+        found = self.text(name)
+        if found is None:
+            return None
+        if not (found.isascii() and found.isdigit() and len(found) <= _DIGITS):
+            raise UsageError(
+                f"'{name}' is not right", expected="a whole number", remedy="correct or remove it"
+            )
+        return int(found)

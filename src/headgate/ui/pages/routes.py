@@ -1,0 +1,81 @@
+"""Which page is at which address. Pages only read; what changes something goes through REST."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from headgate.errors import HeadgateError, NotFoundError, UsageError
+from headgate.ui.model import Model
+from headgate.ui.pages import checkpoint_pages, job_pages
+from headgate.ui.pages.asked import Asked
+from headgate.ui.pages.links import PREFIX, page
+from headgate.ui.pages.render import render
+from headgate.ui.pages.site import Shown, Site
+
+Page = Callable[[Asked], Shown]
+PAGES: dict[str, Page] = {
+    "/jobs": job_pages.jobs,
+    "/jobs/{job}": job_pages.overview,
+    "/jobs/{job}/checkpoints": checkpoint_pages.overview,
+    "/jobs/{job}/checkpoints/history": checkpoint_pages.history,
+    "/jobs/{job}/checkpoints/summary": checkpoint_pages.summary,
+}
+"""All below PREFIX."""
+
+
+def routes(model: Model, *, read_only: bool) -> Sequence[BaseRoute]:
+    """All pages: / and below /ui, and GET /login."""
+
+    def route(path: str, shows: Page) -> Route:
+        return Route(path, _serve(model, shows, read_only=read_only))
+
+    return [
+        Route("/", _to_jobs),
+        Route(PREFIX, _to_jobs),
+        route("/login", lambda asked: Shown("login.html")),
+        *(route(PREFIX + path, shows) for path, shows in PAGES.items()),
+        route(PREFIX + "/{rest:path}", _nowhere),
+    ]
+
+
+async def _to_jobs(request: Request) -> Response:
+    return RedirectResponse(page("jobs"))
+
+
+def _nowhere(asked: Asked) -> Shown:
+    raise NotFoundError("there is no such page", remedy="begin with the list of jobs")
+
+
+def _serve(
+    model: Model, shows: Page, *, read_only: bool
+) -> Callable[[Request], Awaitable[Response]]:
+    async def serve(request: Request) -> Response:
+        # Somebody who has not signed in sees the form for it alone, and not whose home it is.
+        role = request.scope.get("state", {}).get("role")
+        site = Site(model.home.url if role else "", read_only or role != "operator")
+        return await run_in_threadpool(_answer, Asked(model, request), shows, site)
+
+    return serve
+
+
+def _answer(asked: Asked, shows: Page, site: Site) -> Response:
+    try:
+        shown = shows(asked)
+    except HeadgateError as error:
+        shown = _told(error)
+    text = render(shown.template, **{"site": site, **shown.values})
+    return HTMLResponse(text, status_code=shown.status)
+
+
+def _told(error: HeadgateError) -> Shown:
+    status = 500
+    if isinstance(error, NotFoundError):
+        status = 404
+    elif isinstance(error, UsageError):
+        status = 400
+    return Shown("error.html", {"error": error}, status)
