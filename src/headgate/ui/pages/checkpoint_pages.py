@@ -16,7 +16,9 @@ _MS = timedelta(milliseconds=1)
 
 def overview(asked: Asked) -> Shown:
     """Counts, and the latest of each kind."""
-    return _shown(asked, "overview", asked.model.checkpoints(asked.name("job"), run=asked.text("run")))
+    return _shown(
+        asked, "overview", asked.model.checkpoints(asked.name("job"), run=asked.text("run"))
+    )
 
 
 def history(asked: Asked) -> Shown:
@@ -37,7 +39,9 @@ def summary(asked: Asked) -> Shown:
         for line in lines
         if line.end_to_end_duration is not None
     ]
-    full = [Point(f"ck:{line.id}", line.state_size) for line in lines if line.state_size is not None]
+    full = [
+        Point(f"ck:{line.id}", line.state_size) for line in lines if line.state_size is not None
+    ]
     wrote = [
         Point(f"ck:{line.id}", line.checkpointed_size)
         for line in lines

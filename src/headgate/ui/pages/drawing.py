@@ -10,12 +10,13 @@ from itertools import pairwise
 from markupsafe import Markup, escape
 
 from headgate.ui.pages.layout import Spacing, lay_out
-from headgate.ui.pages.words import count, moment, short, size
+from headgate.ui.pages.words import count, moment, short, short_front, size
 
-SPACING = Spacing(box_width=190, between_layers=60, between_boxes=24, line_height=16)
+SPACING = Spacing(box_width=184, between_layers=68, between_boxes=24, line_height=16)
 _LINE = 16
-_NAME_LENGTH = 22
+_NAME_LENGTH = 21
 _TEXT_LENGTH = 30
+_KIND_LENGTH = 26
 
 
 @dataclass(frozen=True)
@@ -143,8 +144,7 @@ def _label(lines: Sequence[Line], points: Sequence[tuple[float, float]]) -> str:
 def _texts(node: Node) -> list[tuple[str, str, datetime | None]]:
     """The lines in a box: the class of each, its text, and the time that follows it."""
     lines: list[tuple[str, str, datetime | None]] = [("name", node.title, None)]
-    kind = f"{node.kind} · {node.detail}" if node.detail else node.kind
-    lines.append(("kind", kind, None))
+    lines.append(("kind", _kind(node), None))
     counts = [
         f"{word} {count(rows)}"
         for word, rows in (("in", node.rows_in), ("out", node.rows_out))
@@ -162,6 +162,16 @@ def _texts(node: Node) -> list[tuple[str, str, datetime | None]]:
     if node.level:
         lines.append(("level", f"load {node.level.upper()}", None))
     return lines
+
+
+def _kind(node: Node) -> str:
+    """What the step is; of an address the end says most, of all else the beginning."""
+    if not node.detail:
+        return node.kind
+    room = _KIND_LENGTH - len(node.kind) - 3
+    is_address = node.kind in ("source", "table", "sink")
+    detail = short_front(node.detail, room) if is_address else short(node.detail, room)
+    return f"{node.kind} · {detail}"
 
 
 def _box(

@@ -31,7 +31,7 @@ class Spacing:
     between_boxes: float
     line_height: float
     """The room that a line takes where it passes between boxes."""
-    margin: float = 8
+    margin: float = 3
 
 
 def layers_of(names: Sequence[str], links: Iterable[Link]) -> dict[str, int]:

@@ -88,6 +88,15 @@ def short(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+def short_front(text: str, limit: int) -> str:
+    """The end of the text, with dots before it.
+
+    >>> short_front("log:/data/store/orders", 10)
+    '…re/orders'
+    """
+    return text if len(text) <= limit else "…" + text[len(text) - limit + 1 :]
+
+
 def plural(number: int, word: str, many: str = "") -> str:
     """A number with the word for what it counts.
 

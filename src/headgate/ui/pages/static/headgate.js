@@ -100,6 +100,51 @@ async function refresh() {
   if (state !== undefined && now !== state) say(`The job is now ${now}.`);
 }
 
+// ---- forms that ask REST for something ----
+// A form with data-post sends its fields as JSON, then opens data-then; "{id}" in it is the answer's.
+function fieldsOf(form) {
+  const fields = {};
+  for (const input of form.elements) {
+    if (!input.name) continue;
+    if (input.type === "checkbox") fields[input.name] = input.checked;
+    else if (input.value !== "") fields[input.name] = input.value;
+  }
+  return fields;
+}
+
+async function send(form) {
+  const button = form.querySelector("button");
+  const answer = form.querySelector(".answer");
+  button.disabled = true;
+  answer.textContent = "";
+  try {
+    const response = await fetch(form.dataset.post, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(fieldsOf(form)),
+    });
+    const body = await response.json();
+    if (response.ok) {
+      location.assign(form.dataset.then.replace("{id}", encodeURIComponent(body.id ?? "")));
+      return;
+    }
+    answer.textContent = [...(body.errors ?? []), body.remedy].filter(Boolean).join("; ");
+  } catch {
+    answer.textContent = "No answer from headgate ui. Is it still running?";
+  }
+  button.disabled = false;
+}
+
+// headgate ui prints an address with the token behind #, which browsers do not send anywhere.
+function signInByFragment() {
+  const form = document.querySelector("form[data-post='/login']");
+  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (!form || !token) return;
+  history.replaceState(null, "", location.pathname);
+  form.elements.token.value = token;
+  send(form);
+}
+
 // ---- switches ----
 function darkNow() {
   const chosen = document.documentElement.dataset.theme;
@@ -139,6 +184,12 @@ function start() {
     const form = event.target.closest("form[data-submit]");
     if (form) form.requestSubmit();
   });
+  document.addEventListener("submit", (event) => {
+    if (!event.target.dataset.post) return;
+    event.preventDefault();
+    send(event.target);
+  });
+  signInByFragment();
   setInterval(() => showTimes(document), 10000);
   const next = () => refresh().finally(() => setTimeout(next, REFRESH_MS));
   setTimeout(next, REFRESH_MS);
