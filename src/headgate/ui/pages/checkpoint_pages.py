@@ -1,10 +1,11 @@
-"""Checkpoints of a run: overview, history and summary."""
+"""Checkpoints of a run: overview, history, summary and configuration, and one in detail."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
 from headgate.ui.model.checkpoints import CheckpointsView
+from headgate.ui.model.configuration import ConfigurationView
 from headgate.ui.pages.asked import Asked
 from headgate.ui.pages.chart import Point, chart
 from headgate.ui.pages.site import Shown
@@ -55,7 +56,20 @@ def summary(asked: Asked) -> Shown:
     return _shown(asked, "summary", view, charts={name: svg for name, svg in charts.items() if svg})
 
 
-def _shown(asked: Asked, part: str, view: CheckpointsView, **values: object) -> Shown:
+def configuration(asked: Asked) -> Shown:
+    """How checkpoints are made."""
+    return _shown(asked, "configuration", asked.model.configuration(asked.name("job")))
+
+
+def checkpoint(asked: Asked) -> Shown:
+    """One checkpoint by step and partition, with the offsets of sources."""
+    name = asked.name("job")
+    view = asked.model.checkpoint(name, asked.id("checkpoint"), run=asked.name("run"))
+    job = asked.model.job(name).summary
+    return Shown("checkpoint.html", {"view": view, "job": job, "tab": "checkpoints"})
+
+
+def _shown(asked: Asked, part: str, view: CheckpointsView | ConfigurationView, **values: object) -> Shown:
     job = asked.model.job(asked.name("job")).summary
     run = asked.text("run")
     return Shown(

@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 
 from headgate.errors import HeadgateError, NotFoundError, UsageError
 from headgate.ui.model import Model
-from headgate.ui.pages import checkpoint_pages, job_pages
+from headgate.ui.pages import checkpoint_pages, history_pages, job_pages
 from headgate.ui.pages.asked import Asked
 from headgate.ui.pages.links import PREFIX, page
 from headgate.ui.pages.render import render
@@ -24,6 +24,14 @@ PAGES: dict[str, Page] = {
     "/jobs/{job}/checkpoints": checkpoint_pages.overview,
     "/jobs/{job}/checkpoints/history": checkpoint_pages.history,
     "/jobs/{job}/checkpoints/summary": checkpoint_pages.summary,
+    "/jobs/{job}/checkpoints/configuration": checkpoint_pages.configuration,
+    "/jobs/{job}/checkpoints/{run}/{checkpoint}": checkpoint_pages.checkpoint,
+    "/jobs/{job}/savepoints": history_pages.savepoints,
+    "/jobs/{job}/exceptions": history_pages.exceptions,
+    "/jobs/{job}/watermarks": history_pages.watermarks,
+    "/jobs/{job}/outputs": history_pages.outputs,
+    "/jobs/{job}/runs": history_pages.runs,
+    "/jobs/{job}/configuration": history_pages.configuration,
 }
 """All below PREFIX."""
 

@@ -1,0 +1,76 @@
+// The state browser: asks REST for rows of a step's state, or for what two snapshots differ in.
+// Reading state starts Spark in a process of its own, so the first answer takes some seconds.
+"use strict";
+
+const rowsPart = document.getElementById("rows");
+
+function element(name, text, attributes = {}) {
+  const made = document.createElement(name);
+  if (text !== undefined) made.textContent = text;
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+function cellText(value) {
+  if (value === null || value === undefined) return "–";
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+function tableOf(caption, rows) {
+  const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const table = element("table");
+  table.append(element("caption", caption));
+  const head = element("tr");
+  for (const name of names) head.append(element("th", name, { scope: "col" }));
+  table.append(element("thead"));
+  table.tHead.append(head);
+  const body = element("tbody");
+  for (const row of rows) {
+    const line = element("tr");
+    for (const name of names) line.append(element("td", cellText(row[name]), { class: "mono text" }));
+    body.append(line);
+  }
+  table.append(body);
+  const box = element("div", undefined, { class: "scroll", role: "region", tabindex: "0", "aria-label": caption });
+  box.append(table);
+  return box;
+}
+
+function captionOf(found) {
+  const more = found.truncated ? ", and there are more" : "";
+  if (!found.counts) return `${found.rows.length} rows of ${found.step} at ${found.snapshot}${more}`;
+  const told = Object.entries(found.counts).map(([word, n]) => `${n} ${word}`).join(", ");
+  return `${found.step} from ${found.before} to ${found.after}: ${told || "no difference"}`;
+}
+
+async function look(form) {
+  const fields = new FormData(form);
+  const step = encodeURIComponent(fields.get("step"));
+  fields.delete("step");
+  const query = new URLSearchParams();
+  for (const [name, value] of fields) if (value !== "") query.append(name, value);
+  const button = form.querySelector("button");
+  button.disabled = true;
+  rowsPart.replaceChildren(element("p", "Reading. The first time Spark has to start for it, which takes some seconds."));
+  try {
+    const response = await fetch(`${form.dataset.rows.replace("{step}", step)}?${query}`);
+    const found = await response.json();
+    if (!response.ok) {
+      const said = [...(found.errors ?? []), found.remedy].filter(Boolean).join("; ");
+      rowsPart.replaceChildren(element("p", said, { class: "notice bad" }));
+    } else if (found.rows.length === 0) {
+      rowsPart.replaceChildren(element("p", `Nothing: ${captionOf(found)}.`, { class: "empty" }));
+    } else {
+      rowsPart.replaceChildren(tableOf(captionOf(found), found.rows));
+    }
+  } catch {
+    rowsPart.replaceChildren(element("p", "No answer from headgate ui.", { class: "notice bad" }));
+  }
+  button.disabled = false;
+}
+
+document.addEventListener("submit", (event) => {
+  if (!event.target.dataset.rows) return;
+  event.preventDefault();
+  look(event.target);
+});
