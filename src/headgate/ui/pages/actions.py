@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
+from headgate.errors import NotFoundError
 from headgate.ui.model.jobs import LIVE
 
 
@@ -14,26 +16,44 @@ class Action:
     """One kind of request; `name` is that of its plan."""
 
     name: str
-    title: str
     path: str
-    """Where it is sent, below the job; {id} is a checkpoint's."""
+    """Where it is sent, below the job."""
     tone: str = "main"
-    body: Mapping[str, Any] = field(default_factory=dict)
     asks_label: bool = False
-    of_checkpoint: bool = False
 
 
 _ALL = (
-    Action("savepoint", "Savepoint now", "savepoints", asks_label=True),
-    Action("checkpoint", "Checkpoint now", "checkpoints"),
-    Action("stop", "Stop", "stop", asks_label=True),
-    Action("cancel", "Cancel", "cancel", tone="danger"),
-    Action("restart", "Restart", "restart"),
-    Action("pin", "Pin", "checkpoints/{id}/pin", of_checkpoint=True),
-    Action("unpin", "Unpin", "checkpoints/{id}/pin", body={"off": True}, of_checkpoint=True),
-    Action("verify", "Verify", "checkpoints/{id}/verify", of_checkpoint=True),
+    Action("savepoint", "savepoints", asks_label=True),
+    Action("checkpoint", "checkpoints"),
+    Action("stop", "stop", asks_label=True),
+    Action("cancel", "cancel", tone="danger"),
+    Action("restart", "restart"),
 )
-ACTIONS = {action.name: action for action in _ALL}
+_OF_SNAPSHOTS = ("pin", "unpin", "verify")
+_CHECKPOINT = re.compile(r"(?:(r[0-9]{1,9})/)?ck:([0-9]{1,9})")
+
+
+def find_action(name: str, snapshot: str | None) -> tuple[Action, dict[str, Any]]:
+    """An action and what its request says of the snapshot.
+
+    >>> action, body = find_action("unpin", "r1/ck:7")
+    >>> action.path, body
+    ('checkpoints/7/pin', {'run': 'r1', 'off': True})
+    >>> find_action("verify", "sp:v1")[0].path, find_action("restart", "sp:v1")[1]
+    ('savepoints/v1/verify', {'snapshot': 'sp:v1'})
+    """
+    for action in _ALL:
+        if action.name == name:
+            return action, {"snapshot": snapshot} if snapshot else {}
+    if name in _OF_SNAPSHOTS and snapshot is not None:
+        if snapshot.startswith("sp:") and name == "verify":
+            return Action(name, f"savepoints/{quote(snapshot[3:], safe='')}/verify"), {}
+        if match := _CHECKPOINT.fullmatch(snapshot):
+            body: dict[str, Any] = {"run": match[1]} if match[1] else {}
+            if name == "unpin":
+                body["off"] = True
+            return Action(name, f"checkpoints/{match[2]}/{name.removeprefix('un')}"), body
+    raise NotFoundError("there is no such action", remedy="use the buttons of the job's pages")
 
 
 def buttons(state: str) -> list[tuple[str, str]]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from starlette.requests import Request
 
 from headgate.errors import NotFoundError, UsageError
+from headgate.ui.actions import Actions
 from headgate.ui.model import Model
+from headgate.ui.rest.acting import SNAPSHOT_PATTERN
 
 _LONGEST = 1000
 _DIGITS = 9
@@ -19,6 +22,12 @@ class Asked:
 
     model: Model
     request: Request
+
+    @property
+    def actions(self) -> Actions:
+        """What can be done to jobs."""
+        found: Actions = self.request.app.state.actions
+        return found
 
     def name(self, part: str) -> str:
         """A part of the path."""
@@ -36,6 +45,17 @@ class Asked:
         found = self.request.query_params.get(name) or None
         if found is not None and (len(found) > _LONGEST or "\0" in found):
             raise UsageError(f"'{name}' is too long or has a zero byte in it", remedy="correct it")
+        return found
+
+    def snapshot(self, name: str) -> str | None:
+        """A value of the query that names a snapshot of this home, never one elsewhere."""
+        found = self.text(name)
+        if found is not None and not re.fullmatch(SNAPSHOT_PATTERN, found):
+            raise UsageError(
+                f"'{name}' is not a snapshot",
+                expected="latest, ck:17, r1/ck:17 or sp:label",
+                remedy="correct or remove it",
+            )
         return found
 
     def number(self, name: str) -> int | None:

@@ -69,7 +69,9 @@ def checkpoint(asked: Asked) -> Shown:
     return Shown("checkpoint.html", {"view": view, "job": job, "tab": "checkpoints"})
 
 
-def _shown(asked: Asked, part: str, view: CheckpointsView | ConfigurationView, **values: object) -> Shown:
+def _shown(
+    asked: Asked, part: str, view: CheckpointsView | ConfigurationView, **values: object
+) -> Shown:
     job = asked.model.job(asked.name("job")).summary
     run = asked.text("run")
     return Shown(

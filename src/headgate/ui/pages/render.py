@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from headgate.ui.pages import words
+from headgate.ui.pages.actions import buttons
 from headgate.ui.pages.links import page
 
 _HERE = Path(__file__).parent
@@ -60,7 +61,7 @@ def _environment() -> Environment:
         plural=words.plural,
         tone=tone,
     )
-    env.globals.update(asset=asset, page=page)
+    env.globals.update(asset=asset, page=page, buttons=buttons)
     return env
 
 

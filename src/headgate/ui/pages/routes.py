@@ -11,7 +11,13 @@ from starlette.routing import BaseRoute, Route
 
 from headgate.errors import HeadgateError, NotFoundError, UsageError
 from headgate.ui.model import Model
-from headgate.ui.pages import checkpoint_pages, history_pages, job_pages
+from headgate.ui.pages import (
+    action_pages,
+    checkpoint_pages,
+    history_pages,
+    job_pages,
+    state_pages,
+)
 from headgate.ui.pages.asked import Asked
 from headgate.ui.pages.links import PREFIX, page
 from headgate.ui.pages.render import render
@@ -31,6 +37,10 @@ PAGES: dict[str, Page] = {
     "/jobs/{job}/watermarks": history_pages.watermarks,
     "/jobs/{job}/outputs": history_pages.outputs,
     "/jobs/{job}/runs": history_pages.runs,
+    "/jobs/{job}/state": state_pages.state,
+    "/jobs/{job}/actions/{action}": action_pages.action,
+    "/jobs/{job}/operations": action_pages.operations,
+    "/jobs/{job}/operations/{operation}": action_pages.operation,
     "/jobs/{job}/configuration": history_pages.configuration,
 }
 """All below PREFIX."""

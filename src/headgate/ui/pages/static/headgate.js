@@ -101,15 +101,16 @@ async function refresh() {
 }
 
 // ---- forms that ask REST for something ----
-// A form with data-post sends its fields as JSON, then opens data-then; "{id}" in it is the answer's.
-function fieldsOf(form) {
-  const fields = {};
+// A form with data-post sends data-body and its own fields as JSON, then opens data-then, where
+// "{id}" is the answer's. A label that was typed is not in the plan, so it is sent without its mark.
+function bodyOf(form) {
+  const body = JSON.parse(form.dataset.body ?? "{}");
   for (const input of form.elements) {
-    if (!input.name) continue;
-    if (input.type === "checkbox") fields[input.name] = input.checked;
-    else if (input.value !== "") fields[input.name] = input.value;
+    if (!input.name || input.value === "") continue;
+    body[input.name] = input.value;
+    delete body.confirm;
   }
-  return fields;
+  return body;
 }
 
 async function send(form) {
@@ -121,7 +122,7 @@ async function send(form) {
     const response = await fetch(form.dataset.post, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
-      body: JSON.stringify(fieldsOf(form)),
+      body: JSON.stringify(bodyOf(form)),
     });
     const body = await response.json();
     if (response.ok) {

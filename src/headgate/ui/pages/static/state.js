@@ -43,12 +43,29 @@ function captionOf(found) {
   return `${found.step} from ${found.before} to ${found.after}: ${told || "no difference"}`;
 }
 
+// Each step has its own states, and its own parts of a key.
+function showFieldsOf(form) {
+  const chosen = form.elements.step.selectedOptions[0];
+  const names = JSON.parse(chosen.dataset.states);
+  form.elements.state.replaceChildren(...names.map((name) => element("option", name)));
+  if (names.includes("default")) form.elements.state.value = "default";
+  const parts = form.querySelector("#key-parts");
+  if (!parts) return;
+  parts.replaceChildren(...JSON.parse(chosen.dataset.key).map((name) => {
+    const label = element("label", `Key: ${name} `);
+    label.append(element("input", undefined, { type: "text", maxlength: "180", "data-part": name }));
+    return label;
+  }));
+}
+
 async function look(form) {
   const fields = new FormData(form);
   const step = encodeURIComponent(fields.get("step"));
   fields.delete("step");
-  const query = new URLSearchParams();
-  for (const [name, value] of fields) if (value !== "") query.append(name, value);
+  const query = new URLSearchParams(fields);
+  for (const input of form.querySelectorAll("[data-part]")) {
+    if (input.value !== "") query.append("key", `${input.dataset.part}=${input.value}`);
+  }
   const button = form.querySelector("button");
   button.disabled = true;
   rowsPart.replaceChildren(element("p", "Reading. The first time Spark has to start for it, which takes some seconds."));
@@ -67,6 +84,11 @@ async function look(form) {
     rowsPart.replaceChildren(element("p", "No answer from headgate ui.", { class: "notice bad" }));
   }
   button.disabled = false;
+}
+
+for (const form of document.querySelectorAll("form[data-rows]")) {
+  showFieldsOf(form);
+  form.elements.step.addEventListener("change", () => showFieldsOf(form));
 }
 
 document.addEventListener("submit", (event) => {
