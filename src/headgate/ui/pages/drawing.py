@@ -12,11 +12,11 @@ from markupsafe import Markup, escape
 from headgate.ui.pages.layout import Spacing, lay_out
 from headgate.ui.pages.words import count, moment, short, short_front, size
 
-SPACING = Spacing(box_width=184, between_layers=68, between_boxes=24, line_height=16)
+SPACING = Spacing(box_width=178, between_layers=74, between_boxes=24, line_height=16)
 _LINE = 16
-_NAME_LENGTH = 21
+_NAME_LENGTH = 20
 _TEXT_LENGTH = 30
-_KIND_LENGTH = 26
+_KIND_LENGTH = 25
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,9 @@ def _label(lines: Sequence[Line], points: Sequence[tuple[float, float]]) -> str:
 
 def _texts(node: Node) -> list[tuple[str, str, datetime | None]]:
     """The lines in a box: the class of each, its text, and the time that follows it."""
-    lines: list[tuple[str, str, datetime | None]] = [("name", node.title, None)]
+    # A step without a name of its own is called by its place, whose end tells most.
+    cut = short_front if "/" in node.title else short
+    lines: list[tuple[str, str, datetime | None]] = [("name", cut(node.title, _NAME_LENGTH), None)]
     lines.append(("kind", _kind(node), None))
     counts = [
         f"{word} {count(rows)}"
@@ -192,13 +194,12 @@ def _box(
         f'rx="{radius}"/>',
     ]
     for number, (kind, text, time) in enumerate(texts):
-        limit = _NAME_LENGTH if kind == "name" else _TEXT_LENGTH
         at = ""
         if time is not None:
             at = f' <tspan data-time="{time.isoformat()}">{moment(time)}</tspan>'
         inner.append(
             f'<text class="{kind}" x="{x + 10:.1f}" y="{y + 22 + _LINE * number:.1f}">'
-            f"{escape(short(text, limit))}{at}</text>"
+            f"{escape(short(text, _TEXT_LENGTH))}{at}</text>"
         )
     body = "".join(inner)
     if node.href:

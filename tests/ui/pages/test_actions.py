@@ -1,0 +1,91 @@
+"""What is asked of a job with the mouse really happens."""
+
+from __future__ import annotations
+
+import json
+
+from playwright.sync_api import Browser, expect
+
+from headgate.snapshots.home import Home
+from headgate.snapshots.savepoints import savepoints
+from headgate.ui.access import Access
+from tests.ui.homes import Homes
+from tests.ui.pages.conftest import Eyes, looking, serving
+
+
+def test_a_savepoint_is_taken_and_shown(made: Homes, eyes: Eyes) -> None:
+    eyes.open("/ui/jobs/running")
+    page = eyes.page
+    page.get_by_role("link", name="Savepoint now").click()
+    expect(page.get_by_role("heading", name="Make a savepoint of running")).to_be_visible()
+    expect(page.locator("main")).to_contain_text("the job goes on meanwhile")
+    page.get_by_label("Label of the savepoint").fill("from_the_page")
+    page.get_by_role("button", name="Make a savepoint of running").click()
+    page.wait_for_url("**/operations/op-*")
+    expect(page.locator("#live .badge")).to_have_text("done", timeout=60_000)
+    expect(page.locator("#live")).to_contain_text("savepoint sp:from_the_page")
+    (taken,) = [
+        one for one in savepoints(Home(made.home).job("running")) if one.label == "from_the_page"
+    ]
+    assert taken.files > 0
+    page.get_by_role("link", name="Savepoints", exact=True).click()
+    row = eyes.table("1 savepoint")[0]
+    assert (row["Savepoint"], row["Of"]) == (
+        "sp:from_the_page",
+        f"{taken.run}/ck:{taken.checkpoint}",
+    )
+    # The same name again is refused, and the page says why.
+    eyes.open("/ui/jobs/running/actions/savepoint")
+    page.get_by_label("Label of the savepoint").fill("from_the_page")
+    page.get_by_role("button", name="Make a savepoint of running").click()
+    expect(page.get_by_role("alert")).to_contain_text("has a savepoint sp:from_the_page already")
+    assert all("409" in line for line in eyes.wrong), eyes.wrong
+    eyes.wrong.clear()
+    eyes.open("/ui/jobs/running/operations")
+    asked = eyes.table("Who asked")
+    assert [row["Action"] for row in asked[:2]] == ["savepoint", "savepoint"]
+    assert asked[0]["Operation"].startswith("refused: ")
+    assert asked[1]["Operation"].startswith("op-")
+
+
+def test_a_checkpoint_is_pinned_and_let_go(made: Homes, eyes: Eyes) -> None:
+    run = Home(made.home).job("running").current()
+    assert run is not None
+    newest = run.checkpoint_ids()[-1]
+    page = eyes.page
+    for button, pins in (("Pin", [newest]), ("Unpin", [])):
+        eyes.open(f"/ui/jobs/running/checkpoints/{run.id}/{newest}")
+        page.get_by_role("link", name=button, exact=True).click()
+        page.locator("form[data-post] button").click()
+        page.wait_for_url("**/operations/ui-*")
+        expect(page.locator("#live .badge")).to_have_text("done", timeout=60_000)
+        assert run.pinned() == pins
+
+
+def test_who_may_only_look_has_no_buttons(made: Homes, browser: Browser) -> None:
+    with serving(made.home, Access(read_only=True)) as address:
+        with looking(browser, address) as eyes:
+            eyes.open("/ui/jobs/running")
+            expect(eyes.page.locator(".bar")).to_contain_text("read only")
+            assert eyes.page.locator("a[href*='/actions/']").count() == 0
+            eyes.open("/ui/jobs/running/savepoints")
+            assert eyes.page.locator("a[href*='/actions/']").count() == 0
+            eyes.open("/ui/jobs/running/actions/cancel")
+            assert eyes.page.locator("form[data-post]").count() == 0
+
+
+def test_state_is_looked_into_by_key_and_compared(made: Homes, eyes: Eyes) -> None:
+    """Starts Spark in a process of the server's, once."""
+    eyes.open("/ui/jobs/restored/state")
+    page = eyes.page
+    page.get_by_role("button", name="Look").click()
+    expect(page.locator("#rows table caption")).to_contain_text("7 rows", timeout=180_000)
+    names = {json.loads(row["default"])["name"] for row in eyes.table("7 rows")}
+    assert names == {f"u{i}" for i in range(7)}
+    page.get_by_label("Key: id").fill("3")
+    page.get_by_role("button", name="Look").click()
+    expect(page.locator("#rows table caption")).to_contain_text("1 rows", timeout=60_000)
+    (row,) = eyes.table("1 rows")
+    assert json.loads(row["key"]) == {"id": 3}
+    page.get_by_role("button", name="Compare").click()
+    expect(page.locator("#rows")).to_contain_text("no difference", timeout=60_000)
