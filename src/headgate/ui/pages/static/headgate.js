@@ -45,7 +45,8 @@ function showTimes(root) {
 // The page itself is fetched again, and what differs in its live parts is taken over, element by
 // element: focus, open details and scrolled tables stay as they are.
 function takeOver(old, fresh) {
-  if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName) {
+  // Another id is another thing: what was open in one must not be open in the other.
+  if (old.nodeName !== fresh.nodeName || (old.id ?? "") !== (fresh.id ?? "")) {
     old.replaceWith(document.importNode(fresh, true));
     return;
   }

@@ -1,0 +1,77 @@
+"""Pictures of the pages for the documents: `make ui-screenshots` makes them from real jobs.
+
+Paths of the machine that made them are not part of what they show, so they are written over.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page
+
+from headgate.runtime.session import get_session
+from tests.browser import REMEDY, open_browser
+from tests.ui.homes import APP, homes
+from tests.ui.pages.conftest import serving
+
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
+_RENAME = """pairs => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    for (const [from, to] of pairs) {
+      walker.currentNode.data = walker.currentNode.data.replaceAll(from, to);
+    }
+  }
+}"""
+
+
+def main() -> int:
+    """Make the home and the pictures."""
+    with open_browser() as browser, tempfile.TemporaryDirectory() as name:
+        if browser is None:
+            print(f"screenshots: there is no Chromium. {REMEDY}", file=sys.stderr)
+            return 1
+        folder = Path(name)
+        print("screenshots: running the jobs that they show", flush=True)
+        with homes(folder, get_session(master="local[2]")) as made:
+            for _ in range(6):
+                made.data["running"].send(30)
+                made.running.until_processed(made.data["running"].sent)
+            with serving(made.home) as address:
+                names = [(str(folder), "/srv/shop"), (str(APP.parent), "/srv/shop")]
+                take(browser, address, names)
+    return 0
+
+
+def take(browser: Browser, address: str, names: list[tuple[str, str]]) -> None:
+    """All pictures."""
+    IMAGES.mkdir(exist_ok=True)
+    wide = {"width": 1280, "height": 800}
+    page = browser.new_context(viewport=wide).new_page()
+    picture(page, address, "/ui/jobs", "ui-jobs", names, height=420)
+    picture(page, address, "/ui/jobs/running", "ui-overview", names, height=1130)
+    summary = "/ui/jobs/running/checkpoints/summary"
+    picture(page, address, summary, "ui-checkpoints", names, height=860)
+    picture(page, address, "/ui/jobs/failed/exceptions", "ui-exceptions", names, height=760)
+    stop = "/ui/jobs/running/actions/stop"
+    picture(page, address, stop, "ui-stop", names, height=560)
+    dark = browser.new_context(viewport={"width": 400, "height": 800}, color_scheme="dark")
+    picture(dark.new_page(), address, "/ui/jobs/running", "ui-narrow", names, height=900)
+
+
+def picture(
+    page: Page, address: str, path: str, name: str, names: list[tuple[str, str]], *, height: int
+) -> None:
+    """One picture of the upper part of a page."""
+    page.goto(address + path)
+    page.evaluate(_RENAME, [list(pair) for pair in names])
+    width = (page.viewport_size or {"width": 1280})["width"]
+    page.set_viewport_size({"width": width, "height": height})
+    page.screenshot(path=IMAGES / f"{name}.png")
+    print(f"screenshots: {name}.png, {(IMAGES / f'{name}.png').stat().st_size // 1024} KB")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
