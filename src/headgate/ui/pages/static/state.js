@@ -38,8 +38,10 @@ function tableOf(caption, rows) {
 
 function captionOf(found) {
   const more = found.truncated ? ", and there are more" : "";
-  if (!found.counts) return `${found.rows.length} rows of ${found.step} at ${found.snapshot}${more}`;
-  const told = Object.entries(found.counts).map(([word, n]) => `${n} ${word}`).join(", ");
+  const rows = found.rows.length === 1 ? "1 row" : `${found.rows.length} rows`;
+  if (!found.counts) return `${rows} of ${found.step} at ${found.snapshot}${more}`;
+  const changes = Object.entries(found.counts).filter(([, n]) => n > 0);
+  const told = changes.map(([word, n]) => `${n} ${word}`).join(", ");
   return `${found.step} from ${found.before} to ${found.after}: ${told || "no difference"}`;
 }
 
