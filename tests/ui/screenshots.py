@@ -1,10 +1,11 @@
 """Pictures of the pages for the documents: `make ui-screenshots` makes them from real jobs.
 
-Paths of the machine that made them are not part of what they show, so they are written over.
+Paths and the name of the machine that made them are not part of what they show, so they are written over.
 """
 
 from __future__ import annotations
 
+import socket
 import sys
 import tempfile
 from pathlib import Path
@@ -40,7 +41,8 @@ def main() -> int:
                 made.data["running"].send(30)
                 made.running.until_processed(made.data["running"].sent)
             with serving(made.home) as address:
-                names = [(str(folder), "/srv/shop"), (str(APP.parent), "/srv/shop")]
+                host = (f" on {socket.gethostname()},", " on worker-1,")
+                names = [(str(folder), "/srv/shop"), (str(APP.parent), "/srv/shop"), host]
                 take(browser, address, names)
     return 0
 
@@ -50,8 +52,8 @@ def take(browser: Browser, address: str, names: list[tuple[str, str]]) -> None:
     IMAGES.mkdir(exist_ok=True)
     wide = {"width": 1280, "height": 800}
     page = browser.new_context(viewport=wide).new_page()
-    picture(page, address, "/ui/jobs", "ui-jobs", names, height=420)
-    picture(page, address, "/ui/jobs/running", "ui-overview", names, height=1130)
+    picture(page, address, "/ui/jobs", "ui-jobs", names, height=600)
+    picture(page, address, "/ui/jobs/running", "ui-overview", names, height=1050)
     summary = "/ui/jobs/running/checkpoints/summary"
     picture(page, address, summary, "ui-checkpoints", names, height=860)
     picture(page, address, "/ui/jobs/failed/exceptions", "ui-exceptions", names, height=760)

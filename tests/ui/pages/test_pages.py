@@ -104,6 +104,11 @@ def test_the_list_shows_each_job_with_its_state(made: Homes, eyes: Eyes) -> None
         "restored": "FINISHED",
         "failed": "FAILED",
     }
+    for job in ("stopped", "crashed", "restored"):
+        truth = made.truth(job)
+        came = truth.orders + truth.malformed + truth.users
+        left = truth.even + truth.odd + truth.missing + truth.malformed
+        assert (shown[job]["Records in"], shown[job]["Records out"]) == (f"{came}", f"{left}"), job
 
 
 def test_the_checkpoint_adds_up_and_names_its_offsets(made: Homes, eyes: Eyes) -> None:
