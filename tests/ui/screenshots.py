@@ -1,6 +1,6 @@
 """Pictures of the pages for the documents: `make ui-screenshots` makes them from real jobs.
 
-Paths and the name of the machine that made them are not part of what they show, so they are written over.
+Paths and the name of the machine are not part of what they show, so they are written over.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Attacks on the pages: script in names and rows, ids that lead elsewhere, and what a GET leaves."""
+"""Attacks on the pages: script in names and rows, ids that lead elsewhere, what a look leaves."""
 
 from __future__ import annotations
 
