@@ -47,4 +47,4 @@ def operation(asked: Asked) -> Shown:
     view = next((one for one in every.operations if one.id == id), None)
     if view is None:
         raise NotFoundError("the job has no such operation", remedy="see its operations")
-    return Shown("operation.html", {"job": job, "tab": "operation", "view": view})
+    return Shown("operation.html", {"job": job, "tab": "operations", "view": view})

@@ -2,7 +2,7 @@
 // reload. A page works without it, too: times are in UTC then, and one reloads by hand.
 "use strict";
 
-const REFRESH_MS = 3000;
+const REFRESH_SECONDS = 3;
 
 // ---- times ----
 const two = (n) => String(n).padStart(2, "0");
@@ -193,8 +193,10 @@ function start() {
   });
   signInByFragment();
   setInterval(() => showTimes(document), 10000);
-  const next = () => refresh().finally(() => setTimeout(next, REFRESH_MS));
-  setTimeout(next, REFRESH_MS);
+  // A page that is dear to make says itself how often it is asked for.
+  const every = 1000 * (document.querySelector("[data-every]")?.dataset.every ?? REFRESH_SECONDS);
+  const next = () => refresh().finally(() => setTimeout(next, every));
+  setTimeout(next, every);
 }
 
 start();
