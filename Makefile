@@ -4,7 +4,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries test ui-screenshots lint format soak soak-kafka \
-	soak-state soak-pulsar soak-windows bench bench-lookup bench-windows bench-savepoint bench-kafka bench-pulsar lock clean
+	soak-state soak-pulsar soak-windows bench bench-lookup bench-windows \
+	bench-process bench-savepoint bench-kafka bench-pulsar lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -121,10 +122,13 @@ soak-pulsar: setup ## the store job Pulsar to Pulsar: driver and broker killed (
 soak-windows: setup ## thousands of random windows, crashes and restores against plain Python
 	@$(BIN)/python -m tests.reliability.soak_windows
 
-bench: bench-lookup bench-windows bench-savepoint bench-kafka bench-pulsar ## all benchmarks
+bench: bench-lookup bench-windows bench-process bench-savepoint bench-kafka bench-pulsar ## all benchmarks
 
 bench-windows: setup $(BENCH) ## counts in 5-minute windows: Headgate, Spark's own aggregation, Java Flink
 	@$(BIN)/python -m bench.windows
+
+bench-process: setup $(BENCH) ## running counts in Python: Headgate, Spark's transformWithState, PyFlink
+	@$(BIN)/python -m bench.process_functions
 
 bench-kafka: setup ## the store job Kafka to Kafka: exactly once against at least once, and latency
 	@$(BIN)/python -m bench.kafka

@@ -1,0 +1,218 @@
+"""Owns `make bench-process`: the same running counts through every engine's Python, compared.
+
+python -m bench.process_functions                                 # 50,000 and 500,000 keys
+python -m bench.process_functions --events 200000 --keys 5000     # a quick look
+
+Headgate gets all events. The others take minutes for as many: they get a tenth of the events, of a
+tenth of the keys, in as many batches, so that a key has as many events in all and in a batch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from bench.compare import digest_folder
+from bench.data import generate
+from bench.options import add_engines_and_folders
+from bench.process import Finished
+from bench.process_data import Readings, expected
+from bench.process_jobs import OUTPUT, run_spark_job
+from bench.process_large import large_map, pending_timers
+from bench.process_pyflink import run_pyflink
+
+OURS = "headgate"
+ENGINES = {
+    OURS: "Headgate",
+    "tws": "transformWithState, Python",
+    "pyflink-thread": "PyFlink, thread mode",
+    "pyflink-process": "PyFlink, process mode",
+}
+# Above this share of the CPU for other processes, the machine was measured and not the engine.
+_QUIET = 0.1
+
+
+@dataclass(frozen=True)
+class Round:
+    """One run of one engine: `seconds` from the start of its job to the last commit.
+
+    The CPU time is of the same work, from the start of the job on.
+    """
+
+    data: str
+    engine: str
+    events: int
+    keys: int
+    seconds: float
+    start_seconds: float
+    events_per_second: float
+    cpu_seconds: float
+    others_cpu_seconds: float
+    peak_rss_mb: float
+    same_rows: bool
+
+    @property
+    def others_share(self) -> float:
+        """How much of the CPU that was used went to other processes."""
+        return self.others_cpu_seconds / max(1e-9, self.cpu_seconds + self.others_cpu_seconds)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the bench; 0 if every engine gave the right rows."""
+    options = _parser().parse_args(arguments)
+    chosen = [name for name in options.engines.split(",") if name]
+    unknown = sorted(set(chosen) - set(ENGINES))
+    if unknown:
+        print(f"unknown engine {unknown[0]!r}: choose from {', '.join(ENGINES)}", file=sys.stderr)
+        return 2
+    rounds: list[Round] = []
+    found: dict[str, object] = {}
+    for keys in map(int, options.keys.split(",")):
+        sizes = Readings(options.events, keys)
+        title = f"{sizes.events:,} events, {sizes.keys:,} keys"
+        print(f"\n{title}", flush=True)
+        for number in range(options.rounds):
+            for engine in ENGINES:
+                if engine in chosen:
+                    print(f"round {number + 1}: running {engine}", file=sys.stderr, flush=True)
+                    rounds.append(_run(title, engine, sizes, options))
+                    print(f"  {rounds[-1].events_per_second:,.0f} events/s", flush=True)
+        print("\n" + "\n".join(table([r for r in rounds if r.data == title])), flush=True)
+        # Written after each data set, so that a long run that is cut short leaves what it has.
+        _write(options.results, rounds, found)
+    if options.timers:
+        print(f"\nbatches of 10,000 events, with 0 and with {options.timers:,} pending timers")
+        found["timers"] = pending_timers(options.work.resolve(), options.timers)
+        _write(options.results, rounds, found)
+    if options.entries:
+        print(
+            f"\nbatches that touch one entry of a map, with 1 and with {options.entries:,} entries"
+        )
+        found["map"] = large_map(options.work.resolve(), options.entries)
+        _write(options.results, rounds, found)
+    print(f"\nresults: {options.results / 'process.json'}")
+    return 0 if all(r.same_rows for r in rounds) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bench.process_functions", description=(__doc__ or "").split("\n")[0]
+    )
+    add = parser.add_argument
+    add("--events", type=int, default=2_000_000, help="how many events Headgate gets")
+    add("--keys", default="50000,500000", help="how many different keys, for each data set")
+    add("--batches", type=int, default=4, help="in how many batches, for Headgate and Spark")
+    add("--share", type=int, default=10, help="others get one event and one key of so many")
+    add("--rounds", type=int, default=1, help="runs of each engine, in turn; the best one counts")
+    add("--timers", type=int, default=1_000_000, help="how many timers are pending; 0 for none")
+    add("--entries", type=int, default=1_000_000, help="entries of the large map; 0 for none")
+    add_engines_and_folders(parser, ENGINES)
+    return parser
+
+
+def _run(title: str, engine: str, sizes: Readings, options: argparse.Namespace) -> Round:
+    if engine != OURS:
+        sizes = Readings(sizes.events // options.share, sizes.keys // options.share)
+    data = generate(sizes, root=options.data).resolve()
+    truth = expected(data)
+    out = (options.work / f"process-{engine}").resolve()
+    ran, phases = _engine(engine, data, out, sizes, options)
+    digest = digest_folder(out / OUTPUT)
+    if digest != truth:
+        print(f"  {engine} differs: {digest}, expected {truth}", flush=True)
+    elif not options.keep:
+        shutil.rmtree(out)
+    return Round(
+        title,
+        engine,
+        sizes.events,
+        sizes.keys,
+        phases["events"],
+        phases["start"],
+        sizes.events / phases["events"],
+        ran.marked_cpu_seconds,
+        ran.others_cpu_seconds,
+        ran.peak_rss_mb,
+        digest == truth,
+    )
+
+
+def _engine(
+    engine: str, data: Path, out: Path, sizes: Readings, options: argparse.Namespace
+) -> tuple[Finished, dict[str, float]]:
+    if engine in (OURS, "tws"):
+        return run_spark_job(engine, data, out, -(-sizes.events // options.batches))
+    mode = engine.removeprefix("pyflink-")
+    return run_pyflink(mode, data, out, options.work.resolve() / "pyflink-venv")
+
+
+def table(rounds: Sequence[Round]) -> list[str]:
+    """The lines of the results' table: the best round of each engine."""
+    ours = _best(rounds, OURS)
+    lines: list[tuple[str, ...]] = [
+        ("engine", "events", "keys", "events/s", "Headgate ×", "rounds", "µs CPU an event",
+         "peak MB", "rows")
+    ]  # fmt: skip
+    notes = []
+    for engine, name in ENGINES.items():
+        best = _best(rounds, engine)
+        if best is None:
+            continue
+        mine = [r for r in rounds if r.engine == engine]
+        lines.append(
+            (
+                name,
+                f"{best.events:,}",
+                f"{best.keys:,}",
+                f"{best.events_per_second:,.0f}",
+                f"{ours.events_per_second / best.events_per_second:.1f}" if ours else "-",
+                " ".join(f"{r.events_per_second / 1000:,.1f}k" for r in mine),
+                f"{best.cpu_seconds * 1e6 / best.events:.1f}",
+                f"{best.peak_rss_mb:,.0f}",
+                "same" if all(r.same_rows for r in mine) else "differ",
+            )
+        )
+        if best.others_share > _QUIET:
+            notes.append(
+                f"note: the machine was not quiet during {name}: other processes took "
+                f"{best.others_cpu_seconds:.0f} CPU seconds ({best.others_share:.0%}); run it again"
+            )
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    text = []
+    for first, *cells in lines:
+        padded = [f"{cell:>{w}}" for cell, w in zip(cells, widths[1:], strict=True)]
+        text.append("  ".join([f"{first:<{widths[0]}}", *padded]))
+    text.insert(1, "-" * len(text[0]))
+    return text + notes
+
+
+def _best(rounds: Sequence[Round], engine: str) -> Round | None:
+    return min((r for r in rounds if r.engine == engine), key=lambda r: r.seconds, default=None)
+
+
+def _write(folder: Path, rounds: Sequence[Round], found: dict[str, object]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    report = {
+        "machine": {
+            "cpus": os.cpu_count(),
+            "memory_mb": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20,
+            "system": platform.system(),
+            "python": platform.python_version(),
+        },
+        "rounds": [asdict(r) for r in rounds],
+        **found,
+    }
+    aside = folder / "process.json.aside"
+    aside.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    aside.rename(folder / "process.json")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

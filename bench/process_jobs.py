@@ -1,0 +1,170 @@
+"""Owns the same running counts in Headgate and in Spark's transformWithState, both in Python.
+
+Both run in the session that Headgate makes, with the settings that it chooses, and take their
+records from the same source with the same decoding: what differs is the function and the sink.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import headgate as hg
+from bench.process import STARTED, Finished, run_measured
+from bench.process_data import READING, TOPIC
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OUTPUT = "totals"
+_TOTAL = "user BIGINT, count BIGINT, before DOUBLE, last DOUBLE"
+_CONF = {"spark.driver.memory": "4g"}
+
+
+def run_spark_job(
+    job: str, data_dir: Path, out_dir: Path, batch: int
+) -> tuple[Finished, dict[str, float]]:
+    """Run `headgate` or `tws`; what it used, and its phases in seconds."""
+    shutil.rmtree(out_dir, ignore_errors=True)
+    work = out_dir / "_work"
+    work.mkdir(parents=True)
+    arguments = [job, str(data_dir), str(out_dir), str(batch), str(time.time())]
+    ran = run_measured(
+        [sys.executable, "-m", "bench.process_jobs", *arguments],
+        log=work / "stderr.log",
+        env={"PYTHONPATH": os.pathsep.join(sys.path), "PYSPARK_PYTHON": sys.executable},
+    )
+    found = next(line for line in reversed(ran.lines) if line.startswith("RESULT "))
+    phases: dict[str, float] = json.loads(found.removeprefix("RESULT "))
+    for name in ("home", "checkpoint", "local"):
+        shutil.rmtree(work / name, ignore_errors=True)
+    return ran, phases
+
+
+# ------------------------------------------------------------- in the process that is measured
+
+
+@dataclass
+class Reading:
+    """An event."""
+
+    id: int
+    user: int
+    page: str
+    score: float
+
+
+@dataclass
+class Total:
+    """What is known of a user with an event: how many there were, and the last two values."""
+
+    user: int
+    count: int
+    before: float
+    last: float
+
+
+class Running(hg.Process):
+    """Counts the events of a user and keeps the last value."""
+
+    count = hg.value_state(int)
+    last = hg.value_state(float)
+
+    def on_readings(self, reading: Reading, ctx: hg.Context) -> hg.Out[Total]:
+        count = (self.count.get() or 0) + 1
+        before = self.last.get() or 0.0
+        self.count.set(count)
+        self.last.set(reading.score)
+        yield Total(reading.user, count, before, reading.score)
+
+
+def _headgate(spark: SparkSession, data_dir: Path, out_dir: Path, batch: int) -> None:
+    from headgate.runtime.run import run
+
+    @hg.job("bench_process", checkpoints=hg.Checkpoints(every="5 seconds"))
+    def running(job: hg.Job) -> None:
+        readings = job.source(
+            TOPIC, hg.topic(f"log:{data_dir / TOPIC}", schema=READING, max_records=str(batch))
+        )
+        totals = job.process("running", Running(), readings=readings.key_by("user"))
+        totals.sink(OUTPUT, hg.topic(f"log:{out_dir / OUTPUT}"))
+
+    outcome = run(running, home=str(out_dir / "_work" / "home"), bounded=True, spark=spark)
+    assert outcome.how == "finished", outcome
+
+
+def _tws(spark: SparkSession, data_dir: Path, out_dir: Path, batch: int) -> None:
+    from pyspark.sql import Row
+    from pyspark.sql.streaming.stateful_processor import (
+        StatefulProcessor,
+        StatefulProcessorHandle,
+    )
+
+    from headgate import kernel
+    from headgate.connectors.log import LogSource
+
+    total = Row("user", "count", "before", "last")
+
+    class RunningTws(StatefulProcessor):
+        """The same, with the state read and written once for all rows of a key."""
+
+        def init(self, handle: StatefulProcessorHandle) -> None:
+            self._state = handle.getValueState("state", "count BIGINT, last DOUBLE")
+
+        def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
+            count, last = self._state.get() or (0, 0.0)
+            for row in rows:
+                count, before, last = count + 1, last, row.score
+                yield total(row.user, count, before, last)
+            self._state.update((count, last))
+
+        def close(self) -> None:
+            pass
+
+    work = out_dir / "_work"
+    source = LogSource(str(data_dir / TOPIC), schema=READING, options={"max_records": str(batch)})
+    readings = kernel.decode(
+        source.records(spark, table=False), source.struct(), topic=source.describe(), step=TOPIC,
+        malformed="fail",
+    )  # fmt: skip
+    query = (
+        readings.groupBy("user")
+        .transformWithState(RunningTws(), _TOTAL, "Append", "None")
+        .writeStream.format("json")
+        .option("checkpointLocation", str(work / "checkpoint"))
+        .outputMode("append")
+        .trigger(availableNow=True)
+        .start(str(out_dir / OUTPUT))
+    )
+    query.awaitTermination()
+
+
+def _main(job: str, data_dir: Path, out_dir: Path, batch: int, began: float) -> None:
+    from headgate.runtime.session import get_session
+
+    work = out_dir / "_work"
+    spark = get_session(master="local[2]", conf={**_CONF, "spark.local.dir": str(work / "local")})
+    print(STARTED, flush=True)
+    started = time.time()
+    jobs: dict[str, Callable[[SparkSession, Path, Path, int], None]] = {
+        "headgate": _headgate,
+        "tws": _tws,
+    }
+    jobs[job](spark, data_dir, out_dir, batch)
+    done = time.time()
+    spark.stop()
+    print("RESULT " + json.dumps({"start": started - began, "events": done - started}), flush=True)
+
+
+if __name__ == "__main__":
+    # the worker imports the classes by the name of this module, which here is __main__
+    from bench.process_jobs import _main as main
+
+    main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]))
