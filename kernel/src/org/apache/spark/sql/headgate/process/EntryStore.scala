@@ -39,17 +39,23 @@ sealed abstract class EntryStore(state: EntryState, store: StateStore, keyTypes:
     store.remove(withPart(joined(key, part)))
   }
 
+  /** How many bytes the entries had that were scanned last. */
+  @volatile var lastScan: Long = 0L
+
   /** The entries of a key: the part that names each, and its value. */
   protected def scan(key: UnsafeRow): Seq[(Any, Any)] = {
     val found = mutable.ArrayBuffer.empty[(Any, Any)]
     val over = mutable.ArrayBuffer.empty[UnsafeRow]
+    var bytes = 0L
     val entries = store.prefixScan(key)
     try entries.foreach { pair =>
       val row = pair.value.copy()
+      bytes += pair.key.getSizeInBytes + row.getSizeInBytes
       if (isOver(row)) over += pair.key.copy()
       else found += ((pair.key.copy().get(partAt, partType), if (row.isNullAt(0)) null else row.get(0, state.value)))
     } finally entries.close()
     over.foreach(store.remove(_))
+    lastScan = bytes
     found.toSeq
   }
 

@@ -1,15 +1,13 @@
 package org.apache.spark.sql.headgate.process
 
 import org.apache.spark.JobArtifactSet
-import org.apache.spark.api.python.{ChainedPythonFunctions, PythonEvalType}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical._
-import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
-import org.apache.spark.sql.execution.python.{ArrowPythonRunner, MapInBatchEvaluatorFactory}
+import org.apache.spark.sql.execution.python.ArrowPythonRunner
 import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper._
 import org.apache.spark.sql.execution.streaming.state._
@@ -61,11 +59,10 @@ case class ProcessExec(child: SparkPlan, spec: ProcessSpec, keys: Seq[Attribute]
     val hadoop = SerializableConfiguration.broadcast(sparkContext, session.sessionState.newHadoopConf())
     def counter(output: String) = Counters.register(session, step, output)
     val wire = ProcessWire.of(spec, keys, rows)
-    val factory = new MapInBatchEvaluatorFactory(toAttributes(wire.from),
-      Seq((ChainedPythonFunctions(Seq(task.function)), task.resultId)), wire.to, wire.from,
-      conf.arrowMaxRecordsPerBatch, PythonEvalType.SQL_MAP_ARROW_ITER_UDF, conf.sessionLocalTimeZone,
-      conf.arrowUseLargeVarTypes, ArrowPythonRunner.getPythonRunnerConfMap(conf), pythonMetrics,
-      JobArtifactSet.getCurrentJobArtifactState.map(_.uuid), None)
+    val python = new ProcessPython(task, wire, conf.sessionLocalTimeZone, conf.arrowUseLargeVarTypes,
+      ArrowPythonRunner.getPythonRunnerConfMap(conf), pythonMetrics,
+      JobArtifactSet.getCurrentJobArtifactState.map(_.uuid),
+      if (conf.arrowMaxRecordsPerBatch > 0) conf.arrowMaxRecordsPerBatch else Int.MaxValue, conf.arrowMaxBytesPerBatch)
     val plan = ProcessPlan(spec, wire, keys, input, time, rows, child.output, now,
       batch.fold(0L)(_.timeMs) * 1000L, due, clockDue,
       ProcessCounters(counter("records_in"),
@@ -80,7 +77,7 @@ case class ProcessExec(child: SparkPlan, spec: ProcessSpec, keys: Seq[Attribute]
       (partition, rows, _) =>
         val started = System.nanoTime()
         val opened = OpenStores.load(info, partition, specs, storeConf, hadoop.value.value)
-        new ProcessTask(plan, opened, rows, partition, factory, task => {
+        new ProcessTask(plan, opened, rows, partition, python, task => {
           longMetric("allUpdatesTimeMs") += (System.nanoTime() - started) / 1000000
           longMetric("numOutputRows") += task.rowsOut
           longMetric("numUpdatedStateRows") += task.rowsStored

@@ -4,7 +4,6 @@ import java.util.LinkedHashSet
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.execution.python.MapInBatchEvaluatorFactory
 import org.apache.spark.sql.headgate._
 import org.apache.spark.sql.types._
 
@@ -27,7 +26,7 @@ case class ProcessPlan(spec: ProcessSpec, wire: ProcessWire, keys: Seq[Attribute
  * was sent is never read again in the same batch.
  */
 final class ProcessTask(plan: ProcessPlan, opened: OpenStores, input: Iterator[InternalRow],
-    partition: Int, factory: MapInBatchEvaluatorFactory, finished: ProcessTask => Unit)
+    partition: Int, worker: ProcessPython, finished: ProcessTask => Unit)
   extends Iterator[InternalRow] {
   import ProcessWire._
 
@@ -65,7 +64,7 @@ final class ProcessTask(plan: ProcessPlan, opened: OpenStores, input: Iterator[I
   }
 
   /** The rows that Python gets. */
-  private lazy val feed: Iterator[InternalRow] = new Iterator[InternalRow] {
+  private lazy val feed: Feed = new Feed {
     private val keyOf = UnsafeProjection.create(plan.keys, plan.columns)
     private def indexOf(a: Attribute): Int = plan.columns.indexWhere(_.exprId == a.exprId)
     private val inputAt = indexOf(plan.input)
@@ -100,6 +99,7 @@ final class ProcessTask(plan: ProcessPlan, opened: OpenStores, input: Iterator[I
       } else if (input.hasNext) {
         val in = input.next()
         plan.counters.in.inc()
+        bytes += (in match { case row: UnsafeRow => row.getSizeInBytes; case _ => 0 })
         val number = in.getByte(inputAt)
         values(Input) = number
         if (!in.isNullAt(timeAt)) values(Number) = in.getLong(timeAt)
@@ -133,16 +133,20 @@ final class ProcessTask(plan: ProcessPlan, opened: OpenStores, input: Iterator[I
             kept.setLong(entriesAt(i), size)
           }
           if (size > plan.largeFrom) { if (values(Large) == null) values(Large) = server.register(key) }
-          else if (size > 0) values(Before + i) = entries(i).read(key)
+          else if (size > 0) {
+            values(Before + i) = entries(i).read(key)
+            bytes += entries(i).lastScan
+          }
           i += 1
         }
         values(State) = kept
+        bytes += kept.getSizeInBytes
       }
     }
   }
 
   private val python: Iterator[InternalRow] =
-    if (input.hasNext || !due.isEmpty) factory.createEvaluator().eval(partition, feed) else Iterator.empty
+    if (input.hasNext || !due.isEmpty) worker.run(feed) else Iterator.empty
 
   private val nameAt = plan.wire.at("name")
   private val numberAt = plan.wire.at("number")
