@@ -13,7 +13,7 @@ from pyspark.sql import Row
 from headgate.process.codecs import Codec, TypeMistake
 from headgate.process.declare import Context, Process, Tagged
 from headgate.process.failure import HandlerError, error_row
-from headgate.process.live import LIVE, LiveList, LiveMap, LiveTimer, LiveValue, time_of
+from headgate.process.live import LIVE, LiveList, LiveMap, LiveTimer, LiveValue, Together, time_of
 from headgate.process.remote import Large
 from headgate.process.shape import Shape
 
@@ -148,6 +148,7 @@ class Engine:
         self._expires = shape.expires
         # values alone: a worker loads and writes them without the detours that others need
         self.plain = not (self.lists or self.maps or self.timers or self._expires)
+        self.together = Together(self.values)
         self.handlers = [getattr(function, h.method) for h in shape.inputs]
         self.ok = shape.output.is_normal() if shape.output else _no
         self.side_codecs = {s.name: s.value for s in shape.sides}

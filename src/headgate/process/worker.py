@@ -88,17 +88,22 @@ class Task:
         self.writer = Writer(wire, self.layout)
         self.remote: Remote | None = None
         self._port = 0
+        self._end = self._end_values if engine.plain else self._end_key
         self._at_work = False
         self._was_new = False
         self._keys = _Keys(wire.key, pa.array([]))
         self._number = -1  # of the key that is at work, among the keys of the batch it began in
+        self._place = -1  # of the same key, among those that the writer was given
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Work through all batches."""
         for batch in batches:
             self._batch(batch)
             yield from self._flush()
-        self._end_key()
+            if self._at_work:
+                self._place = self.writer.keys(self._keys.column.slice(self._number, 1))
+        if self._at_work:
+            self._end()
         yield from self._flush()
         counted = self.engine.context.counted
         if counted:
@@ -111,32 +116,18 @@ class Task:
         return self._keys.row(self._number)
 
     def _end_key(self) -> None:
-        if not self._at_work:
-            return
-        self._at_work = False
-        if self.engine.plain:
-            self._end_values()
-            return
         change = self.engine.finish()
         if change is not None and not (change.empty and self._was_new):
-            self.writer.change((self._keys.column, self._number), change, self._was_new)
+            self.writer.change(self._place, change, self._was_new)
 
     def _end_values(self) -> None:
         """The same for a function that keeps values alone, where little is to be looked at."""
-        values = self.engine.values
-        for live in values:
-            if live._changed:
-                break
-        else:
-            return
-        row = [live._value for live in values]
-        empty = True
-        for value in row:
-            if value is not None:
-                empty = False
-                break
-        if not (empty and self._was_new):
-            self.writer.values((self._keys.column, self._number), row, empty, self._was_new)
+        values = self.engine.together
+        if values.changed():
+            row = values.taken()
+            empty = row[0] is None and all(value is None for value in row)
+            if not (empty and self._was_new):
+                self.writer.values(self._place, row, empty, self._was_new)
 
     def _batch(self, batch: pa.RecordBatch) -> None:
         flags, inputs = batch.column(0).to_numpy(), batch.column(1).to_numpy()
@@ -152,7 +143,8 @@ class Task:
         names = [handler.name for handler in self.wire.shape.inputs]
         engine, context = self.engine, self.engine.context
         context.row_key = self._key
-        plain, values, nothing = engine.plain, engine.values, [None] * len(engine.values)
+        plain, load, nothing = engine.plain, engine.together.load, engine.together.empty
+        end, first = self._end, self.writer.keys(keys.column)
         handlers, side, ok = engine.handlers, engine.on_error == "side", engine.ok
         key_number, event = -1, NEVER
         name, row = "", None
@@ -162,15 +154,14 @@ class Task:
             main, main_times = out.main.append, out.times.append
             for flag, input, time in zip(flags.tolist(), inputs.tolist(), times, strict=False):
                 if flag:
-                    self._end_key()
+                    if self._at_work:
+                        end()
                     key_number += 1
                     self._at_work, self._was_new = True, flag != FIRST_WITH_STATE
                     self._keys, self._number = keys, key_number
+                    self._place = first + key_number
                     if plain:
-                        held = nothing if flag != FIRST_WITH_STATE else next(states)
-                        for live, value in zip(values, held, strict=True):
-                            live._value = value
-                            live._changed = 0
+                        load(*(nothing if flag != FIRST_WITH_STATE else next(states)))
                     else:
                         engine.load(self._key, None if self._was_new else next(states))
                 if input >= 0:

@@ -57,20 +57,29 @@ class Writer:
         ]
         if wire.on_error == "side":
             self._outputs.append((None, _ERRORS))
-        self._keys: list[tuple[pa.Array, int]] = []
+        self._whole: list[pa.Array] = []
+        self._known = 0
+        self._keys: list[int] = []
         self._rows_kept: list[Sequence[Any]] = []
         self._changes: list[Change] = []
         self._kinds: list[int] = []
 
-    def change(self, key: Any, change: Change, new: bool) -> None:
+    def keys(self, column: pa.Array) -> int:
+        """Take keys of which some may change before the next flush: the place of the first."""
+        first = self._known
+        self._whole.append(column)
+        self._known += len(column)
+        return first
+
+    def change(self, place: int, change: Change, new: bool) -> None:
         """Remember what is to be written of a key."""
         self._changes.append(change)
         row = [*change.values, *change.ends, *change.entries, *change.times]
-        self.values(key, row, change.empty, new)
+        self.values(place, row, change.empty, new)
 
-    def values(self, key: tuple[pa.Array, int], row: Sequence[Any], empty: bool, new: bool) -> None:
+    def values(self, place: int, row: Sequence[Any], empty: bool, new: bool) -> None:
         """Remember the main row of a key, which is all of it where nothing but values is kept."""
-        self._keys.append(key)
+        self._keys.append(place)
         self._rows_kept.append(row)
         self._kinds.append(DELETE if empty else PUT_NEW if new else PUT)
 
@@ -88,6 +97,7 @@ class Writer:
         if self._keys:
             yield self._written()
             self._keys, self._rows_kept, self._changes, self._kinds = [], [], [], []
+        self._whole, self._known = [], 0
 
     def counts(self, counted: Mapping[str, int]) -> pa.RecordBatch:
         """What handlers counted."""
@@ -143,18 +153,9 @@ class Writer:
 
     def _key_column(self) -> pa.Array:
         """The keys as they came: nothing is lost in them."""
-        whole: list[pa.Array] = []
-        numbers: list[int] = []
-        starts: dict[int, int] = {}
-        end = 0
-        for column, number in self._keys:
-            if id(column) not in starts:
-                starts[id(column)] = end
-                whole.append(column)
-                end += len(column)
-            numbers.append(starts[id(column)] + number)
+        whole = self._whole
         keys = whole[0] if len(whole) == 1 else pa.concat_arrays(whole)
-        return keys.take(pa.array(numbers, pa.int64())).cast(self.key_type)
+        return keys.take(pa.array(self._keys, pa.int64())).cast(self.key_type)
 
     def _list_column(
         self, number: int, codec: Codec, changes: Sequence[ListChange | None]
