@@ -52,9 +52,7 @@ def main() -> int:
     out = {name: _records(data / name) for name in OUTPUTS}
     code = account(produced.orders, out, when_right="every order is accounted for")
     if code == 0:
-        say(
-            f"see it in a browser, http://127.0.0.1:8181/, with: {typed_headgate()} ui --home {home}"
-        )
+        say(f"see it at http://127.0.0.1:8181/ with: {typed_headgate()} ui --home {home}")
     return code
 
 
