@@ -6,10 +6,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution.{BinaryExecNode, SparkPlan}
 import org.apache.spark.sql.execution.streaming.operators.stateful._
-import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper._
-import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.headgate._
-import org.apache.spark.util.SerializableConfiguration
 
 /** Runs a [[Lookup]]: both sides come partitioned by key; the work of a partition is LookupTask. */
 case class LookupExec(left: SparkPlan, right: SparkPlan, step: String, leftKeys: Seq[Attribute],
@@ -51,9 +48,6 @@ case class LookupExec(left: SparkPlan, right: SparkPlan, step: String, leftKeys:
   override protected def doExecute(): RDD[InternalRow] = {
     batch.foreach(b => OnceABatch.check(b, step))
     metrics // created on the driver before the closure is made
-    val info = getStateInfo
-    val conf = new StateStoreConf(session.sessionState.conf)
-    val hadoop = SerializableConfiguration.broadcast(sparkContext, session.sessionState.newHadoopConf())
     def counter(output: String) = Counters.register(session, step, output)
     val unmatched = missing match {
       case Missing.Null => "records_unmatched"
@@ -69,21 +63,11 @@ case class LookupExec(left: SparkPlan, right: SparkPlan, step: String, leftKeys:
         if (waits) counter("waiting_added") else null,
         if (waits) counter("waiting_removed") else null),
       if (waits) Some(deadlines) else None, TaskFailures.every(session))
-    val specs = stores
-    val coordinator = session.sessionState.streamingQueryManager.stateStoreCoordinator
-    left.execute().stateStoreAwareZipPartitions(right.execute(), info, stateStoreNames, coordinator) {
-      (partition, stream, rows) =>
-        val started = System.nanoTime()
-        val opened = OpenStores.load(info, partition, specs, conf, hadoop.value.value)
-        new LookupTask(plan, opened, stream, rows, task => {
-          longMetric("allUpdatesTimeMs") += (System.nanoTime() - started) / 1000000
-          longMetric("numOutputRows") += task.rowsOut
-          longMetric("numUpdatedStateRows") += task.rowsStored
-          longMetric("numRemovedStateRows") += task.rowsRemoved
-          longMetric("headgateCacheHits") += task.cacheHits
-          longMetric("headgateCacheBytes") += task.cacheBytes
-          commitStores(opened)
-        })
-    }
+    runTasks[LookupTask](left.execute(), Some(right.execute()))((_, opened, stream, rows, finished) =>
+      new LookupTask(plan, opened, stream, rows, task => {
+        longMetric("headgateCacheHits") += task.cacheHits
+        longMetric("headgateCacheBytes") += task.cacheBytes
+        finished(task)
+      }))
   }
 }

@@ -22,7 +22,7 @@ case class LookupPlan(leftKeys: Seq[Attribute], rightKeys: Seq[Attribute], value
  * waiting rows whose table row has come, then those whose time is up, then the stream's rows.
  */
 final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[InternalRow],
-    tableRows: Iterator[InternalRow], finished: LookupTask => Unit) extends Iterator[InternalRow] {
+    tableRows: Iterator[InternalRow], finished: LookupTask => Unit) extends StepTask {
 
   private val store: StateStore = opened.stores.head
   private val cacheId = opened.ids.head
@@ -40,7 +40,7 @@ final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[In
   private val goesOn = plan.missing == Missing.Null
   private val waiting = if (waitMs >= 0) new WaitingRows(plan, opened, joiner) else null
 
-  var rowsOut = 0L; var rowsStored = 0L; var rowsRemoved = 0L; var cacheHits = 0L
+  var cacheHits = 0L
   def cacheBytes: Long = if (cache == null) 0L else cache.bytes
 
   applyTableRows()
@@ -105,24 +105,10 @@ final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[In
       }
     }
 
-  private var current: InternalRow = null
-  private var ended = false
-
-  override def hasNext: Boolean = {
-    while (current == null && !ended) {
-      if (released.hasNext) { current = released.next(); rowsOut += 1 }
-      else if (stream.hasNext) current = look(stream.next().asInstanceOf[UnsafeRow])
-      else end()
-    }
-    current != null
-  }
-
-  override def next(): InternalRow = {
-    if (!hasNext) throw new NoSuchElementException
-    val row = current
-    current = null
-    row
-  }
+  override protected def work(): Unit =
+    if (released.hasNext) { current = released.next(); rowsOut += 1 }
+    else if (stream.hasNext) current = look(stream.next().asInstanceOf[UnsafeRow])
+    else end()
 
   private def end(): Unit = {
     ended = true

@@ -9,11 +9,8 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.python.ArrowPythonRunner
 import org.apache.spark.sql.execution.streaming.operators.stateful._
-import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper._
-import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.headgate._
 import org.apache.spark.sql.headgate.tick.Drained
-import org.apache.spark.util.SerializableConfiguration
 
 /** Runs a [[Process]]: rows come by key, input and place; the work of a partition is [[ProcessTask]]. */
 case class ProcessExec(child: SparkPlan, spec: ProcessSpec, keys: Seq[Attribute], input: Attribute,
@@ -54,9 +51,6 @@ case class ProcessExec(child: SparkPlan, spec: ProcessSpec, keys: Seq[Attribute]
     val now = watermark
     sparkContext.register(due, s"headgate $step due")
     sparkContext.register(clockDue, s"headgate $step due by the clock")
-    val info = getStateInfo
-    val storeConf = new StateStoreConf(session.sessionState.conf)
-    val hadoop = SerializableConfiguration.broadcast(sparkContext, session.sessionState.newHadoopConf())
     def counter(output: String) = Counters.register(session, step, output)
     val wire = ProcessWire.of(spec, keys, rows)
     val python = new ProcessPython(task, wire, conf.sessionLocalTimeZone, conf.arrowUseLargeVarTypes,
@@ -69,22 +63,8 @@ case class ProcessExec(child: SparkPlan, spec: ProcessSpec, keys: Seq[Attribute]
         spec.outputNames.map(n => counter(if (n == "out") "records_out" else s"records_out_$n")),
         counter("state_inserted"), counter("state_removed"), Counters.registerNamed(session, step)),
       batch.fold(0L)(_.id), TaskFailures.every(session), ProcessExec.largeFrom(session))
-    val specs = stores
-    val coordinator = session.sessionState.streamingQueryManager.stateStoreCoordinator
-    // there is no second input: it is for the tasks to go where their state is
-    val none = sparkContext.parallelize(Seq.empty[InternalRow], info.numPartitions)
-    child.execute().stateStoreAwareZipPartitions(none, info, stateStoreNames, coordinator) {
-      (partition, rows, _) =>
-        val started = System.nanoTime()
-        val opened = OpenStores.load(info, partition, specs, storeConf, hadoop.value.value)
-        new ProcessTask(plan, opened, rows, partition, python, task => {
-          longMetric("allUpdatesTimeMs") += (System.nanoTime() - started) / 1000000
-          longMetric("numOutputRows") += task.rowsOut
-          longMetric("numUpdatedStateRows") += task.rowsStored
-          longMetric("numRemovedStateRows") += task.rowsRemoved
-          commitStores(opened)
-        })
-    }
+    runTasks[ProcessTask](child.execute())((partition, opened, rows, _, finished) =>
+      new ProcessTask(plan, opened, rows, partition, python, finished))
   }
 }
 

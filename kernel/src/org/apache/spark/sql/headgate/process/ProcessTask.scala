@@ -27,7 +27,7 @@ case class ProcessPlan(spec: ProcessSpec, wire: ProcessWire, keys: Seq[Attribute
  */
 final class ProcessTask(plan: ProcessPlan, opened: OpenStores, input: Iterator[InternalRow],
     partition: Int, worker: ProcessPython, finished: ProcessTask => Unit)
-  extends Iterator[InternalRow] {
+  extends StepTask {
   import ProcessWire._
 
   private val spec = plan.spec
@@ -47,7 +47,6 @@ final class ProcessTask(plan: ProcessPlan, opened: OpenStores, input: Iterator[I
   private val storeOf = spec.clocks.map(c => timeStores(clocks.indexOf(c))).toArray
   private val timerIds = spec.main.drop(spec.firstTime).map(f => TimeStore.id(f.name)).toArray
 
-  var rowsOut = 0L; var rowsStored = 0L; var rowsRemoved = 0L
 
   // keys that are due and have not come with rows (yet)
   private val due = new LinkedHashSet[UnsafeRow]()
@@ -199,33 +198,19 @@ final class ProcessTask(plan: ProcessPlan, opened: OpenStores, input: Iterator[I
     }
   }
 
-  private var current: InternalRow = null
-  private var ended = false
-
-  override def hasNext: Boolean = {
-    while (current == null && !ended) {
-      if (python.hasNext) {
-        val row = python.next()
-        val kind = row.getByte(0).toInt
-        if (kind >= 0) {
-          // the order in which a replayed batch gives its rows again
-          place.setLong(0, (partition.toLong << 40) | rowsOut)
-          rowsOut += 1
-          plan.counters.out(kind).inc()
-          current = outRow(joined(place, row))
-        } else if (kind == Count) plan.counters.named.add((row.getUTF8String(nameAt).toString, row.getLong(numberAt)))
-        else write(row, kind)
-      } else end()
-    }
-    current != null
-  }
-
-  override def next(): InternalRow = {
-    if (!hasNext) throw new NoSuchElementException
-    val row = current
-    current = null
-    row
-  }
+  override protected def work(): Unit =
+    if (python.hasNext) {
+      val row = python.next()
+      val kind = row.getByte(0).toInt
+      if (kind >= 0) {
+        // the order in which a replayed batch gives its rows again
+        place.setLong(0, (partition.toLong << 40) | rowsOut)
+        rowsOut += 1
+        plan.counters.out(kind).inc()
+        current = outRow(joined(place, row))
+      } else if (kind == Count) plan.counters.named.add((row.getUTF8String(nameAt).toString, row.getLong(numberAt)))
+      else write(row, kind)
+    } else end()
 
   private def end(): Unit = {
     ended = true

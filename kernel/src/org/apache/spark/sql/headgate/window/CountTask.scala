@@ -43,7 +43,7 @@ case class CountPlan(size: Long, every: Long, keys: Seq[Attribute], input: Seq[A
  * window that would be next is told with what it has.
  */
 final class CountTask(plan: CountPlan, opened: OpenStores, input: Iterator[InternalRow],
-    finished: CountTask => Unit) extends Iterator[InternalRow] {
+    finished: CountTask => Unit) extends StepTask {
   private val windows = opened.stores(0)
   private val numbers = opened.stores(1)
   private val buffers = new Buffers(plan.functions, session = false)
@@ -64,7 +64,6 @@ final class CountTask(plan: CountPlan, opened: OpenStores, input: Iterator[Inter
       Literal(false), Literal(UTF8String.fromString("on_time"), StringType), Literal(0), last), known)
   }
 
-  var rowsOut = 0L; var rowsStored = 0L; var rowsRemoved = 0L
   private val groups = input.buffered
   private val ready = mutable.Queue.empty[InternalRow]
 
@@ -129,26 +128,15 @@ final class CountTask(plan: CountPlan, opened: OpenStores, input: Iterator[Inter
     } finally scan.close()
   }
 
-  private var done = false
+  private var toldAll = false
 
-  override def hasNext: Boolean = {
-    while (ready.isEmpty && !done) {
-      if (groups.hasNext) takeKey()
-      else {
-        done = true
-        if (plan.ended) tellAll()
-        rowsOut += ready.length; plan.out.add(ready.length.toLong)
-        finished(this)
-        TaskFailures.maybeFail(plan.failEvery, plan.batchId)
-        return ready.nonEmpty
-      }
+  override protected def work(): Unit =
+    if (ready.nonEmpty) { current = ready.dequeue(); rowsOut += 1; plan.out.inc() }
+    else if (groups.hasNext) takeKey()
+    else if (plan.ended && !toldAll) { toldAll = true; tellAll() }
+    else {
+      ended = true
+      finished(this)
+      TaskFailures.maybeFail(plan.failEvery, plan.batchId)
     }
-    ready.nonEmpty
-  }
-
-  override def next(): InternalRow = {
-    if (!hasNext) throw new NoSuchElementException
-    if (!done) { rowsOut += 1; plan.out.inc() }
-    ready.dequeue()
-  }
 }

@@ -10,11 +10,8 @@ import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.streaming.operators.stateful._
-import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper._
-import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.headgate._
 import org.apache.spark.sql.headgate.tick.Drained
-import org.apache.spark.util.SerializableConfiguration
 
 /**
  * The last `size` rows of each key, whenever `every` more have come. The child is an Aggregate by
@@ -63,28 +60,11 @@ case class CountWindowExec(child: SparkPlan, step: String, size: Long, every: Lo
   override protected def doExecute(): RDD[InternalRow] = {
     batch.foreach(b => OnceABatch.check(b, step))
     metrics // created on the driver before the closure is made
-    val info = getStateInfo
-    val conf = new StateStoreConf(session.sessionState.conf)
-    val hadoop = SerializableConfiguration.broadcast(sparkContext, session.sessionState.newHadoopConf())
     def counter(output: String) = Counters.register(session, step, output)
     val plan = CountPlan(size, every, keys, child.output, functions, results,
       ended = batch.isDefined && Drained.of(session).now, counter("records_in"), counter("records_out"),
       counter("state_inserted"), counter("state_removed"), batch.fold(0L)(_.id), TaskFailures.every(session))
-    val specs = stores
-    val coordinator = session.sessionState.streamingQueryManager.stateStoreCoordinator
-    // there is no second input: it is for the tasks to go where their state is
-    val none = sparkContext.parallelize(Seq.empty[InternalRow], info.numPartitions)
-    child.execute().stateStoreAwareZipPartitions(none, info, stateStoreNames, coordinator) {
-      (partition, rows, _) =>
-        val started = System.nanoTime()
-        val opened = OpenStores.load(info, partition, specs, conf, hadoop.value.value)
-        new CountTask(plan, opened, rows, task => {
-          longMetric("allUpdatesTimeMs") += (System.nanoTime() - started) / 1000000
-          longMetric("numOutputRows") += task.rowsOut
-          longMetric("numUpdatedStateRows") += task.rowsStored
-          longMetric("numRemovedStateRows") += task.rowsRemoved
-          commitStores(opened)
-        })
-    }
+    runTasks[CountTask](child.execute())((_, opened, rows, _, finished) =>
+      new CountTask(plan, opened, rows, finished))
   }
 }

@@ -7,12 +7,9 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.streaming.operators.stateful._
-import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper._
-import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.headgate._
 import org.apache.spark.sql.headgate.tick.Drained
 import org.apache.spark.sql.types.StructType
-import org.apache.spark.util.SerializableConfiguration
 
 /**
  * Runs a [[KeyedWindow]]: below it are Spark's partial aggregation, the shuffle by key and the
@@ -67,32 +64,14 @@ case class KeyedWindowExec(child: SparkPlan, spec: Windowing, keys: Seq[Attribut
     sparkContext.register(due, s"headgate $step due")
     sparkContext.register(clockDue, s"headgate $step due by the clock")
     val clock = BatchClock(batch.flatMap(_.timeBeforeMs), batch.fold(0L)(_.timeMs), clockDue)
-    val info = getStateInfo
-    val conf = new StateStoreConf(session.sessionState.conf)
-    val hadoop = SerializableConfiguration.broadcast(sparkContext, session.sessionState.newHadoopConf())
     def counter(output: String) = Counters.register(session, step, output)
     val plan = WindowPlan(spec, keys, end, lateBytes, child.output, functions, count, results,
       conditions, lateRow, output, stores, before, now, due, clock,
       batch.exists(_.execution.isFirstBatch), batch.fold(0L)(_.id),
       WindowCounters(counter("records_in"), counter("records_out"), counter("records_out_late"),
         counter("state_inserted"), counter("state_removed")), TaskFailures.every(session))
-    val specs = stores
-    val coordinator = session.sessionState.streamingQueryManager.stateStoreCoordinator
-    // there is no second input: it is for the tasks to go where their state is
-    val none = sparkContext.parallelize(Seq.empty[InternalRow], info.numPartitions)
-    child.execute().stateStoreAwareZipPartitions(none, info, stateStoreNames, coordinator) {
-      (partition, rows, _) =>
-      val started = System.nanoTime()
-      val opened = OpenStores.load(info, partition, specs, conf, hadoop.value.value)
-      val finished = (task: WindowTask) => {
-        longMetric("allUpdatesTimeMs") += (System.nanoTime() - started) / 1000000
-        longMetric("numOutputRows") += task.rowsOut
-        longMetric("numUpdatedStateRows") += task.rowsStored
-        longMetric("numRemovedStateRows") += task.rowsRemoved
-        commitStores(opened)
-      }
+    runTasks[WindowTask](child.execute())((_, opened, rows, _, finished) =>
       if (plan.spec.session) new SessionTask(plan, opened, rows, finished)
-      else new FixedWindowTask(plan, opened, rows, finished)
-    }
+      else new FixedWindowTask(plan, opened, rows, finished))
   }
 }

@@ -16,7 +16,7 @@ import org.apache.spark.sql.types._
  * How new rows find their windows is for the kinds of windows to say.
  */
 abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: WindowTask => Unit)
-  extends Iterator[InternalRow] {
+  extends StepTask {
   import plan.{before, now, spec}
 
   protected def storeOf(name: String): StateStore =
@@ -31,11 +31,11 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
   protected val rows = new WindowRows(plan, buffers)
   protected val keys: Int = plan.keys.length
   private val keySchema = plan.stores.head.keySchema
-  private val ended = now == Long.MaxValue
+  private val closesAll = now == Long.MaxValue
   private val removeTo = lessLateness(now)
   /** The last multiple of `every` that the watermark came to in this batch; the least time if none. */
   private val reached: Long =
-    if (spec.every == 0 || ended || now == Long.MinValue) Long.MinValue
+    if (spec.every == 0 || closesAll || now == Long.MinValue) Long.MinValue
     else Some(Math.floorDiv(now, spec.every) * spec.every).filter(_ > before).getOrElse(Long.MinValue)
   private val ticked = spec.clock > 0 && plan.clock.before.exists(_ / clockMs < plan.clock.now / clockMs)
   private def clockMs: Long = math.max(1L, spec.clock / 1000L)
@@ -43,8 +43,6 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
     .apply(InternalRow(null)).copy()
   private val leastKey = RangeScanBoundaryUtils.defaultInternalRow(StructType(keySchema.init))
   private val boundary = UnsafeProjection.create(keySchema)
-
-  var rowsOut = 0L; var rowsStored = 0L; var rowsRemoved = 0L
 
   protected def timeOf(key: UnsafeRow): Long = key.getLong(keys)
 
@@ -116,8 +114,8 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
 
   /** The early rows that are due because time has passed. */
   private def early(): Iterator[InternalRow] =
-    if (changed == null || !ended && !ticked && reached == Long.MinValue) Iterator.empty
-    else closing(between(Long.MinValue, if (ended || ticked || spec.session) Long.MaxValue
+    if (changed == null || !closesAll && !ticked && reached == Long.MinValue) Iterator.empty
+    else closing(between(Long.MinValue, if (closesAll || ticked || spec.session) Long.MaxValue
       else reached + spec.size - 1, changed)).map { pair =>
       val key = pair.key.copy()
       val found = if (timeOf(key) > now) store.get(key) else null
@@ -164,7 +162,7 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
     if (time == Long.MinValue || time == Long.MaxValue) time else time - spec.lateness
 
   /** Tells the driver when there is something to do next. */
-  private def tellNext(): Unit = if (!ended) {
+  private def tellNext(): Unit = if (!closesAll) {
     def first(it: StateStoreIterator[UnsafeRowPair]): Option[Long] =
       try if (it.hasNext) Some(timeOf(it.next().key)) else None finally it.close()
     first(between(now, Long.MaxValue)).foreach(plan.due.add(_))
@@ -185,21 +183,15 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
     }
 
   private var later: Iterator[InternalRow] = null
-  private var current: InternalRow = null
   private var lateLeft = 0L
-  private var done = false
 
-  override def hasNext: Boolean = {
-    while (current == null && !done) {
-      if (lateLeft > 0) { lateLeft -= 1; current = rows.sameLateRow }
-      else if (later == null) {
-        if (inputLeft) { current = takeInput(); told() }
-        else later = early() ++ onTime() // the second is made when the first has ended
-      } else if (later.hasNext) { current = later.next(); told() }
-      else end()
-    }
-    current != null
-  }
+  override protected def work(): Unit =
+    if (lateLeft > 0) { lateLeft -= 1; current = rows.sameLateRow }
+    else if (later == null) {
+      if (inputLeft) { current = takeInput(); told() }
+      else later = early() ++ onTime() // the second is made when the first has ended
+    } else if (later.hasNext) { current = later.next(); told() }
+    else end()
 
   private def told(): Unit = if (current != null) { counters.out.inc(); rowsOut += 1 }
 
@@ -210,15 +202,8 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
     if (plan.lateRow.isDefined) { rows.lateRow(group); lateLeft = count; rowsOut += count }
   }
 
-  override def next(): InternalRow = {
-    if (!hasNext) throw new NoSuchElementException
-    val row = current
-    current = null
-    row
-  }
-
   private def end(): Unit = {
-    done = true
+    ended = true
     removeClosed()
     tellNext()
     finished(this)
