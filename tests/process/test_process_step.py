@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
 from pyspark.sql import Row, SparkSession
@@ -84,9 +85,24 @@ class Last(hg.Process):
 
     before = hg.value_state(int)
 
+    def __init__(self, log: str) -> None:
+        self.log = log
+
+    def open(self) -> None:
+        self.form = "%M:%S"
+        self._note("opened")
+
+    def close(self) -> None:
+        self._note("closed")
+
+    def _note(self, what: str) -> None:
+        if self.log:
+            with Path(self.log).open("a") as file:
+                file.write(f"{what}\n")
+
     def on_sums(self, row: Numbered, ctx: hg.Context) -> hg.Out[str]:
         assert ctx.timestamp is not None
-        yield f"{self.before.get()} {row.total} {ctx.timestamp:%M:%S}"
+        yield f"{self.before.get()} {row.total} {ctx.timestamp.strftime(self.form)}"
         self.before.set(row.total)
 
 
@@ -104,7 +120,8 @@ def sums(job: hg.Job) -> None:
     )
     if on_error == "side":
         made.errors.sink("errors", hg.topic("log:errors"))
-    job.process("last", Last(), sums=made.key_by("key")).sink("lasts", hg.topic("log:last"))
+    log = job.param("log", "")
+    job.process("last", Last(log), sums=made.key_by("key")).sink("lasts", hg.topic("log:last"))
     made.key_by("key").window(
         "per_minute", hg.tumbling("1 minute"), F.max("total").alias("most")
     ).sink("windows", hg.topic("log:windows"))
@@ -114,8 +131,11 @@ def event(key: str, number: int, second: int) -> dict[str, object]:
     return {"key": key, "number": number, "at": (NOON + timedelta(seconds=second)).isoformat()}
 
 
-def test_functions_follow_on_functions_and_errors_go_aside(spark: SparkSession) -> None:
-    with JobDriver(sums) as t:
+def test_functions_follow_on_functions_and_errors_go_aside(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    with JobDriver(sums, params={"log": str(log)}) as t:
         t.send("events", event("a", 1, 1), event("A", -5, 2), event("a", 2, 3), event("b", 7, 4))
         t.run()
         t.send("events", event("a", 4, 65)).run()
@@ -128,6 +148,8 @@ def test_functions_follow_on_functions_and_errors_go_aside(spark: SparkSession) 
         assert "number=-5" in error["row"] and error["location"].startswith(__file__)
         assert sorted((r["key"], r["most"]) for r in t.rows("windows")) == [("A", 3), ("B", 7)]
         assert t.metrics("sum") == {"records_in": 5, "records_out": 4, "records_out_errors": 1}
+    noted = log.read_text().splitlines()
+    assert noted.count("opened") == noted.count("closed") >= 2
 
 
 def test_an_error_names_the_line_the_key_and_the_row_and_keeps_nothing(spark: SparkSession) -> None:

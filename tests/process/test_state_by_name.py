@@ -142,6 +142,7 @@ def test_state_is_read_by_name_and_kept_when_a_class_gains_fields(
             assert said in str(caught.value)
             assert said.replace("last.", "seen.") in str(caught.value)
 
+        t.savepoint("before")
         t.restore(job=job_of(MoreItem, tags=True, ttl="1 day"), parallelism=3)
         t.send("events", event("a", 5, "x")).run()
         (told,) = t.rows("out")
@@ -154,6 +155,9 @@ def test_state_is_read_by_name_and_kept_when_a_class_gains_fields(
             {"name": "x", "count": 5, "note": None, "size": 7},
         ]  # fmt: skip
         assert t.state("shop", "marks").get(shop="a", odd=1) == ["x"]
+        changes = asked(t.home, capsys, "diff", "shops@sp:before", "shop", "--state", "by_name")
+        assert changes["counts"] == {"added": 0, "removed": 0, "changed": 1}
+        assert changes["rows"][0]["after"]["x"]["count"] == 5
         t.advance_watermark("events", NOON.replace(hour=21)).run()
         assert t.state("shop", "seen").all() == []
         assert len(t.state("shop", "last").all()) == 2
