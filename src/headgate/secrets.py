@@ -9,6 +9,9 @@ _NAME = re.compile(
     r"pass(word|wd|phrase)|secret|token|credential|api.?key|access.?key|private.?key|sasl\.jaas",
     re.IGNORECASE,
 )
+_IN_TEXT = re.compile(
+    r"((?:pass(?:word|wd|phrase)|secret|token|credential)[\w.-]*\s*=\s*)[^\s,;&]+", re.IGNORECASE
+)
 _IN_ADDRESS = re.compile(r"(?<=://)[^/\s@]+(?=@)")
 
 
@@ -17,5 +20,9 @@ def shown(name: str, value: str) -> str:
 
     >>> shown("db_password", "hunter2"), shown("home", "s3://key:word@lake/home")
     ('******', 's3://******@lake/home')
+    >>> shown("options", "-Dssl.keyStorePassword=hunter2 -Xmx1g")
+    '-Dssl.keyStorePassword=****** -Xmx1g'
     """
-    return HIDDEN if _NAME.search(name) else _IN_ADDRESS.sub(HIDDEN, value)
+    if _NAME.search(name):
+        return HIDDEN
+    return _IN_TEXT.sub(rf"\g<1>{HIDDEN}", _IN_ADDRESS.sub(HIDDEN, value))

@@ -155,7 +155,7 @@ def test_a_failure_has_the_users_line_and_what_happened_next(client: TestClient)
     last, first = view["exceptionHistory"]["entries"]
     line = next(n for n, text in enumerate(APP.read_text().splitlines(), 1) if "raise" in text)
     for failure in (last, first):
-        assert failure["message"].endswith("sevens are not welcome <b>here</b>")
+        assert "ValueError: sevens are not welcome <b>here</b>" in failure["message"]
         assert f"{APP.name}" in failure["location"] and str(line) in failure["location"]
         assert failure["batch"] == 0 and failure["remedy"]
     assert first["restart"] == 1 and "restart 1 (fixed_delay) after" in first["next"]
