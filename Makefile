@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries test ui-screenshots lint format soak soak-kafka \
 	soak-state soak-pulsar soak-windows bench bench-lookup bench-windows \
-	bench-process bench-savepoint bench-kafka bench-pulsar lock clean
+	bench-process bench-savepoint bench-kafka bench-pulsar bench-ui lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -122,7 +122,7 @@ soak-pulsar: setup ## the store job Pulsar to Pulsar: driver and broker killed (
 soak-windows: setup ## thousands of random windows, crashes and restores against plain Python
 	@$(BIN)/python -m tests.reliability.soak_windows
 
-bench: bench-lookup bench-windows bench-process bench-savepoint bench-kafka bench-pulsar ## all benchmarks
+bench: bench-lookup bench-windows bench-process bench-savepoint bench-kafka bench-pulsar bench-ui ## all benchmarks
 
 bench-windows: setup $(BENCH) ## counts in 5-minute windows: Headgate, Spark's own aggregation, Java Flink
 	@$(BIN)/python -m bench.windows
@@ -135,6 +135,9 @@ bench-kafka: setup ## the store job Kafka to Kafka: exactly once against at leas
 
 bench-pulsar: setup ## the Pulsar source against a plain consumer, with one and four partitions
 	@$(BIN)/python -m bench.pulsar
+
+bench-ui: setup ## the web interface over 1,000 checkpoints of 200 steps
+	@$(BIN)/python -m bench.ui
 
 bench-savepoint: setup ## savepoints of a running job with 1,000,000 keys
 	@$(BIN)/python -m bench.savepoint

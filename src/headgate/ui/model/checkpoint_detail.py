@@ -92,14 +92,15 @@ def checkpoint_detail(job: JobHome, run: RunHome, id: int, sizes: SizeBook) -> C
         raise NotFoundError(f"run {run.id} of job '{job.name}' has no checkpoint ck:{id}")
     line = line_of(run, CheckpointRow.of(record), sizes)
     graph = run.graph()
-    measured = sizes.of(run, id, retained=line.restorable and not line.pinned)
+    made = run.read()
+    measured = sizes.of(run, made.uid, id, retained=line.restorable and not line.pinned)
     operators = {int(s["operator_id"]): str(s["id"]) for s in graph["steps"] if s["stateful"]}
     parts = by_step(measured, operators) if measured else {}
-    parallelism = run.read().parallelism
+    parallelism = made.parallelism
     restore = None
     if line.restorable:
         text = f"a new run goes on from {line.name}; the runs that there are stay"
-        restore = way_on(job, run.read(), text, snapshot=line.name)
+        restore = way_on(job, made, text, snapshot=line.name)
     return CheckpointDetail(
         line,
         tuple(

@@ -207,13 +207,14 @@ class _Lines:
     def __init__(self, run: RunHome, sizes: SizeBook) -> None:
         self._run = run
         self._sizes = sizes
-        self._parallelism = run.read().parallelism
+        record = run.read()
+        self._parallelism, self._uid = record.parallelism, record.uid
         self._kept = set(restorable(run))
         self._pins = set(run.pinned())
 
     def completed(self, row: CheckpointRow) -> CheckpointView:
         kept, pinned = row.id in self._kept, row.id in self._pins
-        sizes = self._sizes.of(self._run, row.id, retained=kept and not pinned)
+        sizes = self._sizes.of(self._run, self._uid, row.id, retained=kept and not pinned)
         path = self._run.pin_path(row.id) if pinned else self._run.spark_path
         return CheckpointView(
             id=row.id,

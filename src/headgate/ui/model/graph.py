@@ -169,9 +169,12 @@ class _Flow:
     """
 
     def __init__(self, graph: Graph, counts: Mapping[str, Mapping[str, int]]) -> None:
-        self._graph = graph
         self._counts = counts
         self._steps = {step.id: step for step in graph.steps}
+        self._users: dict[tuple[str, str], list[Step]] = {}
+        for step in graph.steps:
+            for edge in step.inputs:
+                self._users.setdefault((edge.step, edge.output), []).append(step)
 
     def into(self, step: Step) -> int | None:
         """Rows that came into a step."""
@@ -194,7 +197,7 @@ class _Flow:
 
     def _taken_behind(self, step: Step, output: str) -> int | None:
         """What a step behind this one says it got from it; only looks onward, so it ends."""
-        for user in self._graph.consumers(step.id, output):
+        for user in self._users.get((step.id, output), ()):
             if len(user.inputs) != 1:
                 continue
             taken = self._counted(user, "records_in")

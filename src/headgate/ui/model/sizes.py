@@ -56,9 +56,12 @@ class SizeBook:
         self._lock = threading.Lock()
         self._known: OrderedDict[tuple[str, str, int], Sizes] = OrderedDict()
 
-    def of(self, run: RunHome, batch: int, *, retained: bool) -> Sizes | None:
-        """A checkpoint's sizes; nothing if its files are gone and nobody asked before."""
-        key = (run.path, run.read().uid, batch)
+    def of(self, run: RunHome, uid: str, batch: int, *, retained: bool) -> Sizes | None:
+        """A checkpoint's sizes; nothing if its files are gone and nobody asked before.
+
+        `uid` is the run's own: another home may have been put where this one was.
+        """
+        key = (run.path, uid, batch)
         with self._lock:
             if key in self._known:
                 return self._known[key]
