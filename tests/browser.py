@@ -78,11 +78,12 @@ def browser() -> Iterator[Browser]:
     """A Chromium without a window, the same for all tests of a worker."""
     with open_browser() as found:
         if found is None:
-            _without()
+            without_browser()
         yield found
 
 
-def _without() -> NoReturn:
+def without_browser() -> NoReturn:
+    """Skip the test, or fail it in CI, with the way to a browser."""
     line = f"There is no Chromium for the browser tests. {REMEDY}"
     if os.environ.get("CI"):
         pytest.fail(line, pytrace=False)
