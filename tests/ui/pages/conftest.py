@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, expect
 
 from headgate.ui.access import Access
 from headgate.ui.app import create_app
@@ -20,6 +20,10 @@ from tests.browser import browser
 from tests.ui.homes import Homes
 
 __all__ = ["browser"]
+
+# How long a page may take says nothing here: machines of tests are busy.
+_PATIENCE_MS = 120_000
+expect.set_options(timeout=_PATIENCE_MS)
 
 
 @contextmanager
@@ -50,6 +54,7 @@ class Eyes:
     wrong: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.page.set_default_timeout(_PATIENCE_MS)
         self.page.on("console", self._console)
         self.page.on("pageerror", lambda error: self.wrong.append(f"script: {error}"))
         self.page.on("requestfailed", self._failed)

@@ -22,13 +22,14 @@ def test_a_savepoint_is_taken_and_shown(made: Homes, eyes: Eyes) -> None:
     page.get_by_label("Label of the savepoint").fill("from_the_page")
     page.get_by_role("button", name="Make a savepoint of running").click()
     page.wait_for_url("**/operations/op-*")
-    expect(page.locator("#live .badge")).to_have_text("done", timeout=60_000)
+    expect(page.locator("#live .badge")).to_have_text("done")
     expect(page.locator("#live")).to_contain_text("savepoint sp:from_the_page")
     (taken,) = [
         one for one in savepoints(Home(made.home).job("running")) if one.label == "from_the_page"
     ]
     assert taken.files > 0
     page.get_by_role("link", name="Savepoints", exact=True).click()
+    page.wait_for_url("**/savepoints")
     row = eyes.table("1 savepoint")[0]
     assert (row["Savepoint"], row["Of"]) == (
         "sp:from_the_page",
@@ -58,7 +59,7 @@ def test_a_checkpoint_is_pinned_and_let_go(made: Homes, eyes: Eyes) -> None:
         page.get_by_role("link", name=button, exact=True).click()
         page.locator("form[data-post] button").click()
         page.wait_for_url("**/operations/ui-*")
-        expect(page.locator("#live .badge")).to_have_text("done", timeout=60_000)
+        expect(page.locator("#live .badge")).to_have_text("done")
         assert run.pinned() == pins
 
 
@@ -84,8 +85,8 @@ def test_state_is_looked_into_by_key_and_compared(made: Homes, eyes: Eyes) -> No
     assert names == {f"u{i}" for i in range(7)}
     page.get_by_label("Key: id").fill("3")
     page.get_by_role("button", name="Look").click()
-    expect(page.locator("#rows table caption")).to_contain_text("1 row of", timeout=60_000)
+    expect(page.locator("#rows table caption")).to_contain_text("1 row of")
     (row,) = eyes.table("1 row of")
     assert json.loads(row["key"]) == {"id": 3}
     page.get_by_role("button", name="Compare").click()
-    expect(page.locator("#rows")).to_contain_text("no difference", timeout=60_000)
+    expect(page.locator("#rows")).to_contain_text("no difference")

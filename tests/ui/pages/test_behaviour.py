@@ -29,7 +29,7 @@ def test_new_rows_show_without_a_reload_and_what_was_opened_stays_open(
     made.data["running"].send(20)
     after = made.truth("running")
     assert after.orders > before.orders
-    expect(row.locator("td").nth(4)).to_have_text(str(after.orders), timeout=60_000)
+    expect(row.locator("td").nth(4)).to_have_text(str(after.orders))
     assert page.evaluate("window.sameLoad") is True
     assert details.get_attribute("open") is not None
     expect(details.locator("summary")).to_be_focused()
@@ -100,7 +100,7 @@ def test_a_server_that_has_gone_is_told_once_and_the_page_stays(
         eyes = Eyes(context.new_page(), address)
         eyes.open("/ui/jobs")
     said = eyes.page.locator("#said")
-    expect(said).to_contain_text("No answer from headgate ui", timeout=30_000)
+    expect(said).to_contain_text("No answer from headgate ui")
     assert len(eyes.table("5 jobs")) == 5
     context.close()
 
@@ -110,7 +110,7 @@ def test_who_has_the_token_signs_in_and_who_has_not_sees_nothing(
 ) -> None:
     with serving(made.home, Access(token=TOKEN)) as address:
         context = browser.new_context()
-        page = context.new_page()
+        page = Eyes(context.new_page(), address).page
         page.goto(address + "/ui/jobs/stopped")
         expect(page).to_have_url(address + "/login")
         assert str(made.home) not in page.content()
