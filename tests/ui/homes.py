@@ -149,15 +149,17 @@ class Homes:
     def tree(self) -> dict[str, tuple[int, int]]:
         """Every file with its size and time, but for those that a running job renews itself."""
         found = {}
-        for path in sorted(self.home.rglob("*")):
-            name = str(path.relative_to(self.home))
-            if path.is_file() and not name.startswith("jobs/running/"):
+        for folder, folders, files in os.walk(self.home):
+            if folder == str(self.home / "jobs"):
+                folders.remove("running")
+            for name in files:
+                path = Path(folder, name)
                 stat = path.stat()
-                found[name] = (stat.st_size, stat.st_mtime_ns)
+                found[str(path.relative_to(self.home))] = (stat.st_size, stat.st_mtime_ns)
         return found
 
 
-def until(condition: Callable[[], object], told: Callable[[], str], seconds: float = 180) -> None:
+def until(condition: Callable[[], object], told: Callable[[], str], seconds: float = 300) -> None:
     """Wait for something that other threads or processes do."""
     end = time.monotonic() + seconds
     while not condition():

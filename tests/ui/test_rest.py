@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
+import signal
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
 from headgate.connectors.log_files import TopicFiles
+from headgate.runtime.lease import is_live
 from headgate.snapshots.audit import audit
 from headgate.snapshots.home import Home
 from headgate.ui.app import create_app
@@ -39,7 +43,7 @@ def done(client: TestClient, job: str, path: str, **body: Any) -> dict[str, Any]
     """Ask for an action and wait for the end of its operation."""
     asked = client.post(f"/jobs/{job}/{path}", json=body)
     assert asked.status_code == 202, asked.text
-    end = time.monotonic() + 240
+    end = time.monotonic() + 330
     while time.monotonic() < end:
         operation: dict[str, Any] = get(client, f"/jobs/{job}/operations/{asked.json()['id']}")
         if operation["ended"]:
@@ -306,3 +310,39 @@ def test_a_running_job_is_saved_pinned_verified_moved_and_stopped(
     assert asked[-2:] == [("stop", False), ("cancel", True)]
     made.start_again()
     assert get(client, "/jobs/running")["summary"]["state"] == "RUNNING"
+
+
+def test_a_killed_job_is_started_again_from_its_page(made: Homes, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    # a copy, since the others still want to see it killed; files of the running job come and go
+    shutil.copytree(made.home, home, ignore=shutil.ignore_patterns("running"))
+    job = Home(home).job("crashed")
+    with TestClient(create_app(str(home)), base_url="http://127.0.0.1") as client:
+        plan = get(client, "/jobs/crashed/plan/restart")
+        assert plan["allowed"] and "the newest checkpoint" in plan["lines"][1]
+        try:
+            started = done(client, "crashed", "restart", snapshot="latest")
+            assert started["result"]["run"] == "r2"
+            view = get(client, "/jobs/crashed")
+            assert view["summary"]["state"] == "RUNNING"
+            assert view["driver"]["pid"] == started["result"]["pid"]
+            assert [(r["run"], r["depth"]) for r in get(client, "/jobs/crashed/runs")["runs"]] == [
+                ("r1", 0), ("r2", 1),
+            ]  # fmt: skip
+            done(client, "crashed", "stop", savepoint=False)
+        finally:
+            if (lease := job.read().lease) is not None and is_live(lease):
+                os.kill(lease.owner.pid, signal.SIGKILL)
+        truth = made.truth("crashed")
+        nodes = {node["id"]: node for node in get(client, "/jobs/crashed/plan")["nodes"]}
+        assert nodes["even"]["records_out"] == truth.even, "nothing was lost or done twice"
+
+    # elsewhere the file is not at hand: then there is the command
+    runs = home / "jobs" / "stopped" / "runs" / "r1" / "run.json"
+    runs.write_text(runs.read_text().replace(str(APP), "/nowhere/shop_app.py"))
+    with TestClient(create_app(str(home)), base_url="http://127.0.0.1") as client:
+        plan = get(client, "/jobs/stopped/plan/restart", snapshot="sp:at_the_end")
+        assert not plan["allowed"] and "is not on the machine" in plan["refusal"]
+        assert "--from sp:at_the_end" in plan["command"]
+        answer = client.post("/jobs/stopped/restart", json={"snapshot": "sp:at_the_end"})
+        assert answer.status_code == 409 and plan["command"] in answer.json()["remedy"]
