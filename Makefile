@@ -136,11 +136,13 @@ bench-kafka: setup ## the store job Kafka to Kafka: exactly once against at leas
 bench-pulsar: setup ## the Pulsar source against a plain consumer, with one and four partitions
 	@$(BIN)/python -m bench.pulsar
 
-bench-ui: setup ## the web interface over 1,000 checkpoints of 200 steps
-	@$(BIN)/python -m bench.ui
-
 bench-savepoint: setup ## savepoints of a running job with 1,000,000 keys
 	@$(BIN)/python -m bench.savepoint
+
+.PHONY: bench-ui
+bench: bench-ui
+bench-ui: setup ## the web interface over 1,000 checkpoints of 200 steps
+	@$(BIN)/python -m bench.ui
 
 bench-lookup: setup $(BENCH) ## two lookups over 4,000,000 orders: Headgate, Spark in Python, Java Flink
 	@$(BIN)/python -m bench.lookup
