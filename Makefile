@@ -139,8 +139,6 @@ bench-pulsar: setup ## the Pulsar source against a plain consumer, with one and 
 bench-savepoint: setup ## savepoints of a running job with 1,000,000 keys
 	@$(BIN)/python -m bench.savepoint
 
-.PHONY: bench-ui
-bench: bench-ui
 bench-ui: setup ## the web interface over 1,000 checkpoints of 200 steps
 	@$(BIN)/python -m bench.ui
 

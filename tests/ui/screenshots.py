@@ -30,7 +30,7 @@ _RENAME = """pairs => {
 
 def main() -> int:
     """Make the home and the pictures."""
-    with open_browser() as browser, tempfile.TemporaryDirectory() as name:
+    with open_browser() as browser, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         if browser is None:
             print(f"screenshots: there is no Chromium. {REMEDY}", file=sys.stderr)
             return 1
