@@ -10,13 +10,10 @@ tenth of the keys, in as many batches, so that a key has as many events in all a
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from bench.compare import digest_folder
@@ -27,6 +24,7 @@ from bench.process_data import Readings, expected
 from bench.process_jobs import OUTPUT, run_spark_job
 from bench.process_large import large_map, pending_timers
 from bench.process_pyflink import run_pyflink
+from bench.rounds import Round, aligned, best, finished_round, not_quiet, write_report
 
 OURS = "headgate"
 ENGINES = {
@@ -35,33 +33,6 @@ ENGINES = {
     "pyflink-thread": "PyFlink, thread mode",
     "pyflink-process": "PyFlink, process mode",
 }
-# Above this share of the CPU for other processes, the machine was measured and not the engine.
-_QUIET = 0.1
-
-
-@dataclass(frozen=True)
-class Round:
-    """One run of one engine: `seconds` from the start of its job to the last commit.
-
-    The CPU time is of the same work, from the start of the job on.
-    """
-
-    data: str
-    engine: str
-    events: int
-    keys: int
-    seconds: float
-    start_seconds: float
-    events_per_second: float
-    cpu_seconds: float
-    others_cpu_seconds: float
-    peak_rss_mb: float
-    same_rows: bool
-
-    @property
-    def others_share(self) -> float:
-        """How much of the CPU that was used went to other processes."""
-        return self.others_cpu_seconds / max(1e-9, self.cpu_seconds + self.others_cpu_seconds)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -129,18 +100,8 @@ def _run(title: str, engine: str, sizes: Readings, options: argparse.Namespace) 
         print(f"  {engine} differs: {digest}, expected {truth}", flush=True)
     elif not options.keep:
         shutil.rmtree(out)
-    return Round(
-        title,
-        engine,
-        sizes.events,
-        sizes.keys,
-        phases["events"],
-        phases["start"],
-        sizes.events / phases["events"],
-        ran.marked_cpu_seconds,
-        ran.others_cpu_seconds,
-        ran.peak_rss_mb,
-        digest == truth,
+    return finished_round(
+        engine, sizes.events, ran, phases, same_rows=digest == truth, data=title, keys=sizes.keys
     )
 
 
@@ -155,63 +116,36 @@ def _engine(
 
 def table(rounds: Sequence[Round]) -> list[str]:
     """The lines of the results' table: the best round of each engine."""
-    ours = _best(rounds, OURS)
+    ours = best(rounds, OURS)
     lines: list[tuple[str, ...]] = [
         ("engine", "events", "keys", "events/s", "Headgate ×", "rounds", "µs CPU an event",
          "peak MB", "rows")
     ]  # fmt: skip
     notes = []
     for engine, name in ENGINES.items():
-        best = _best(rounds, engine)
-        if best is None:
+        fastest = best(rounds, engine)
+        if fastest is None:
             continue
         mine = [r for r in rounds if r.engine == engine]
         lines.append(
             (
                 name,
-                f"{best.events:,}",
-                f"{best.keys:,}",
-                f"{best.events_per_second:,.0f}",
-                f"{ours.events_per_second / best.events_per_second:.1f}" if ours else "-",
+                f"{fastest.events:,}",
+                f"{fastest.keys:,}",
+                f"{fastest.events_per_second:,.0f}",
+                f"{ours.events_per_second / fastest.events_per_second:.1f}" if ours else "-",
                 " ".join(f"{r.events_per_second / 1000:,.1f}k" for r in mine),
-                f"{best.cpu_seconds * 1e6 / best.events:.1f}",
-                f"{best.peak_rss_mb:,.0f}",
+                f"{fastest.cpu_seconds * 1e6 / fastest.events:.1f}",
+                f"{fastest.peak_rss_mb:,.0f}",
                 "same" if all(r.same_rows for r in mine) else "differ",
             )
         )
-        if best.others_share > _QUIET:
-            notes.append(
-                f"note: the machine was not quiet during {name}: other processes took "
-                f"{best.others_cpu_seconds:.0f} CPU seconds ({best.others_share:.0%}); run it again"
-            )
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    text = []
-    for first, *cells in lines:
-        padded = [f"{cell:>{w}}" for cell, w in zip(cells, widths[1:], strict=True)]
-        text.append("  ".join([f"{first:<{widths[0]}}", *padded]))
-    text.insert(1, "-" * len(text[0]))
-    return text + notes
-
-
-def _best(rounds: Sequence[Round], engine: str) -> Round | None:
-    return min((r for r in rounds if r.engine == engine), key=lambda r: r.seconds, default=None)
+        notes += not_quiet(name, fastest)
+    return aligned(lines) + notes
 
 
 def _write(folder: Path, rounds: Sequence[Round], found: dict[str, object]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    report = {
-        "machine": {
-            "cpus": os.cpu_count(),
-            "memory_mb": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20,
-            "system": platform.system(),
-            "python": platform.python_version(),
-        },
-        "rounds": [asdict(r) for r in rounds],
-        **found,
-    }
-    aside = folder / "process.json.aside"
-    aside.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    aside.rename(folder / "process.json")
+    write_report(folder, "process.json", {"rounds": [asdict(r) for r in rounds], **found})
 
 
 if __name__ == "__main__":

@@ -6,46 +6,29 @@ records from the same source with the same decoding: what differs is the functio
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import headgate as hg
-from bench.process import STARTED, Finished, run_measured
+from bench.process import Finished
 from bench.process_data import READING, TOPIC
+from bench.spark_process import measure, new_folder, run_spark_process
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OUTPUT = "totals"
 _TOTAL = "user BIGINT, count BIGINT, before DOUBLE, last DOUBLE"
-_CONF = {"spark.driver.memory": "4g"}
 
 
 def run_spark_job(
     job: str, data_dir: Path, out_dir: Path, batch: int
 ) -> tuple[Finished, dict[str, float]]:
     """Run `headgate` or `tws`; what it used, and its phases in seconds."""
-    shutil.rmtree(out_dir, ignore_errors=True)
-    work = out_dir / "_work"
-    work.mkdir(parents=True)
-    arguments = [job, str(data_dir), str(out_dir), str(batch), str(time.time())]
-    ran = run_measured(
-        [sys.executable, "-m", "bench.process_jobs", *arguments],
-        log=work / "stderr.log",
-        env={"PYTHONPATH": os.pathsep.join(sys.path), "PYSPARK_PYTHON": sys.executable},
-    )
-    found = next(line for line in reversed(ran.lines) if line.startswith("RESULT "))
-    phases: dict[str, float] = json.loads(found.removeprefix("RESULT "))
-    for name in ("home", "checkpoint", "local"):
-        shutil.rmtree(work / name, ignore_errors=True)
-    return ran, phases
+    new_folder(out_dir)
+    return run_spark_process("bench.process_jobs", job, data_dir, out_dir, batch)
 
 
 # ------------------------------------------------------------- in the process that is measured
@@ -146,25 +129,10 @@ def _tws(spark: SparkSession, data_dir: Path, out_dir: Path, batch: int) -> None
     query.awaitTermination()
 
 
-def _main(job: str, data_dir: Path, out_dir: Path, batch: int, began: float) -> None:
-    from headgate.runtime.session import get_session
-
-    work = out_dir / "_work"
-    spark = get_session(master="local[2]", conf={**_CONF, "spark.local.dir": str(work / "local")})
-    print(STARTED, flush=True)
-    started = time.time()
-    jobs: dict[str, Callable[[SparkSession, Path, Path, int], None]] = {
-        "headgate": _headgate,
-        "tws": _tws,
-    }
-    jobs[job](spark, data_dir, out_dir, batch)
-    done = time.time()
-    spark.stop()
-    print("RESULT " + json.dumps({"start": started - began, "events": done - started}), flush=True)
-
+JOBS = {"headgate": _headgate, "tws": _tws}
 
 if __name__ == "__main__":
     # the worker imports the classes by the name of this module, which here is __main__
-    from bench.process_jobs import _main as main
+    from bench import process_jobs
 
-    main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]))
+    measure(process_jobs.JOBS)

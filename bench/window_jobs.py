@@ -9,21 +9,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.data import topic_records
-from bench.process import STARTED, Finished, run_measured
+from bench.process import Finished
+from bench.spark_process import measure, new_folder, run_spark_process
 from bench.window_data import BOUND_MS, EVENT, TOPIC, WINDOW_MS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OUTPUT = "counts"
-_CONF = {"spark.driver.memory": "4g"}
 # Spark's watermark moves by rows alone: one that comes a day later closes all windows.
 _A_DAY_MS = 24 * 3600 * 1000
 _CLOSING_USER = -1
@@ -33,22 +29,12 @@ def run_spark_job(
     job: str, data_dir: Path, out_dir: Path, batch: int
 ) -> tuple[Finished, dict[str, float]]:
     """Run `headgate` or `spark`; what it used, and its phases in seconds."""
-    shutil.rmtree(out_dir, ignore_errors=True)
-    work = out_dir / "_work"
-    work.mkdir(parents=True)
+    work = new_folder(out_dir)
     if job == "spark":
         _with_closing_row(data_dir / TOPIC, work / TOPIC)
-    arguments = [job, str(data_dir), str(out_dir), str(batch), str(time.time())]
-    ran = run_measured(
-        [sys.executable, "-m", "bench.window_jobs", *arguments],
-        log=work / "stderr.log",
-        env={"PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    found = next(line for line in reversed(ran.lines) if line.startswith("RESULT "))
-    phases: dict[str, float] = json.loads(found.removeprefix("RESULT "))
-    for name in ("home", "checkpoint", "local", TOPIC):
-        shutil.rmtree(work / name, ignore_errors=True)
-    return ran, phases
+    ran = run_spark_process("bench.window_jobs", job, data_dir, out_dir, batch)
+    shutil.rmtree(work / TOPIC, ignore_errors=True)
+    return ran
 
 
 def _with_closing_row(topic: Path, target: Path) -> None:
@@ -128,23 +114,5 @@ def _spark(spark: SparkSession, data_dir: Path, out_dir: Path, batch: int) -> No
     query.awaitTermination()
 
 
-def _main(job: str, data_dir: Path, out_dir: Path, batch: int, began: float) -> None:
-    from headgate.runtime.session import get_session
-
-    work = out_dir / "_work"
-    spark = get_session(master="local[2]", conf={**_CONF, "spark.local.dir": str(work / "local")})
-    print(STARTED, flush=True)
-    started = time.time()
-    jobs: dict[str, Callable[[SparkSession, Path, Path, int], None]] = {
-        "headgate": _headgate,
-        "spark": _spark,
-    }
-    jobs[job](spark, data_dir, out_dir, batch)
-    done = time.time()
-    assert topic_records(data_dir / TOPIC) > 0 and (out_dir / OUTPUT).exists()
-    spark.stop()
-    print("RESULT " + json.dumps({"start": started - began, "events": done - started}), flush=True)
-
-
 if __name__ == "__main__":
-    _main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]))
+    measure({"headgate": _headgate, "spark": _spark})
