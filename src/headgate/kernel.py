@@ -499,6 +499,11 @@ def arm_crash(spark: SparkSession, run: str, point: str) -> None:
     _jvm(spark).org.apache.spark.sql.headgate.sink.Failpoints.arm(run, point)
 
 
+def disarm_crash(spark: SparkSession, run: str) -> None:
+    """Let the run live after all."""
+    _jvm(spark).org.apache.spark.sql.headgate.sink.Failpoints.disarm(run)
+
+
 def forget(spark: SparkSession, query_run_id: str) -> None:
     """Drop what the kernel keeps of a query that ended."""
     _headgate(spark).forget(query_run_id)

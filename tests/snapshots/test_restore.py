@@ -149,6 +149,11 @@ def test_a_savepoint_outlives_its_home_and_can_be_moved(job_driver: Make, tmp_pa
     assert rows_of(t) == expected
     truth.assert_state(t)
     assert t.metrics("users")["records_out"] == 180, "no table row was read again"
+    # another parallelism begins a new run, which can crash as any other
+    expected = truth.orders(t)
+    t.restore(parallelism=2).crash()
+    t.run()
+    assert rows_of(t) == expected
 
 
 def test_a_damaged_file_is_found_before_the_start_and_named(job_driver: Make) -> None:

@@ -90,7 +90,10 @@ def test_no_id_leads_out_of_the_home(open_client: TestClient, id: str) -> None:
             asked = asked.replace("{operation}", "op-000000").replace("{label}", "x")
             for method in methods:
                 answer = open_client.request(method, asked, headers=JSON)
-                # some ids make the path of something else that exists, such as /jobs/.
+                # some ids make the path of something else that exists, such as /jobs/. and /
+                if answer.status_code == 307:
+                    assert answer.headers["location"].startswith("/ui/"), (asked, answer.headers)
+                    continue
                 assert answer.status_code in (200, 202, 400, 404, 405, 409), (asked, answer.text)
                 assert "top secret" not in answer.text and "root:" not in answer.text
                 if part == "{job}" and answer.status_code == 200:

@@ -269,21 +269,26 @@ class JobDriver:
         if at == "after_commit":
             self.run()
             return self
-        kernel.arm_crash(self._session, self._run_id(), _POINTS[at])
-        outcome = self._run()
+        runs = self._next_runs()
+        for name in runs:
+            kernel.arm_crash(self._session, name, _POINTS[at])
+        try:
+            outcome = self._run()
+        finally:
+            for name in runs:
+                kernel.disarm_crash(self._session, name)
         if outcome.error is None:
             raise UsageError(
                 "there was nothing to process, so nothing crashed", remedy="send records first"
             )
         return self
 
-    def _run_id(self) -> str:
-        """The run that goes on next: a restore from a snapshot begins a new one."""
+    def _next_runs(self) -> list[str]:
+        """The run that may go on, and the one that a restore, rescale or change would begin."""
         home = Home(self.home).job(self._job.name)
         current = self._current()
-        if current is not None and self._from is None:
-            return current.id
-        return f"r{len(home.runs()) + 1 if home.exists() else 1}"
+        new = f"r{len(home.runs()) + 1 if home.exists() else 1}"
+        return [new] if current is None else [current.id, new]
 
     def savepoint(self, label: str | None = None) -> str:
         """Make a savepoint of the last checkpoint; gives the name to restore it by."""
