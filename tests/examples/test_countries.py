@@ -85,7 +85,7 @@ def session(row: dict[str, Any]) -> tuple[Any, ...]:
     return row["user_id"], start, end, row["events"], row["pages"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_demo_accounts_for_every_event(tmp_path: Path, kafka_servers: str) -> None:
     ran = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "demo_countries.py"), "--dir", "demo",

@@ -49,7 +49,7 @@ def test_the_demo_accounts_for_every_order(tmp_path: Path) -> None:
     assert all(edge.records for edge in graph.edges)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_store_on_pulsar_goes_on_from_a_checkpoint_without_reading_its_tables(
     tmp_path: Path,
 ) -> None:

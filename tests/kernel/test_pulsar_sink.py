@@ -304,7 +304,7 @@ def test_should_write_once_when_attempts_of_tasks_die_before_in_and_after_sendin
 
 
 # a process takes long to start: the other points are tried by attempts that fail, above
-@pytest.mark.slow
+@pytest.mark.long
 def test_should_survive_the_death_of_the_driver(job: Job, pulsar: Pulsar) -> None:
     a, b = pulsar.topic(2), pulsar.topic()
     assert _in_another_process(job, a, b, halt="in_transaction:1") != 0
@@ -312,7 +312,7 @@ def test_should_survive_the_death_of_the_driver(job: Job, pulsar: Pulsar) -> Non
     assert pulsar.ids(a) + pulsar.ids(b) == [*range(0, 20, 2), *range(1, 20, 2)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_should_survive_the_death_of_an_executor(job: Job, pulsar: Pulsar) -> None:
     a, b = pulsar.topic(2), pulsar.topic()
     _in_another_process(

@@ -40,7 +40,7 @@ def test_orders_are_settled_or_not(spark: SparkSession) -> None:
         assert [r["key"]["order_id"] for r in t.state("settle").all()] == ["o3"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_settlement_survives_a_crash_everywhere(spark: SparkSession) -> None:
     script = [("orders", Order("o1", 10.0, NOON)), ("payments", Payment("o1", "card", 10.0))]
     assert_crash_safe(settle_orders, script)

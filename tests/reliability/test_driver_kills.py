@@ -135,7 +135,7 @@ def test_rows_are_exact_after_a_halt_at_each_point_of_the_commit(
     assert_truth(spark, data, home, 20_000)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_state_is_found_by_name_when_the_lookups_are_swapped(
     spark: SparkSession, tmp_path: Path
 ) -> None:

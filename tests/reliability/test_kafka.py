@@ -91,7 +91,7 @@ def test_rows_and_state_are_exact_when_driver_and_broker_are_killed(
     assert_no_open_transaction(spark, store)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_driver_that_was_frozen_past_its_lease_adds_nothing_to_a_topic(
     spark: SparkSession, tmp_path: Path, store: KafkaTopics
 ) -> None:
@@ -120,7 +120,7 @@ def test_a_driver_that_was_frozen_past_its_lease_adds_nothing_to_a_topic(
     assert_no_open_transaction(spark, store)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_batch_is_not_written_again_when_its_group_offsets_have_expired(
     spark: SparkSession, tmp_path: Path
 ) -> None:

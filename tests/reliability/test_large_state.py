@@ -21,7 +21,7 @@ from headgate.testing import JobDriver
 from tests.reliability.test_driver_kills import STORE
 
 Make = Callable[..., JobDriver]
-# a million in `make soak-state`; what a test of every day needs is less
+# a million in `make soak-state`
 USERS = int(os.environ.get("HEADGATE_USERS", "200000"))
 STEP, CHECKPOINTS = 7, 30
 Order = tuple[int, int, int]
@@ -89,7 +89,7 @@ def written(t: JobDriver) -> list[tuple[int, int | None, float | None]]:
     return sorted(rows)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_five_of_thirty_checkpoints_of_many_users(job_driver: Make) -> None:
     pick = random.Random(17)
     store = load_app(f"{STORE}:store").job

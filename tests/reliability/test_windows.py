@@ -89,7 +89,7 @@ def test_windows_are_exact_after_kills_at_random_moments(
     assert_truth(spark, data, home, events)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_windows_are_exact_when_executors_die(spark: SparkSession, tmp_path: Path) -> None:
     data, home = tmp_path / "data", tmp_path / "home"
     cluster = Cluster(tmp_path, workers=2)
