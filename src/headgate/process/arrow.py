@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from datetime import datetime
 from typing import ClassVar, Generic, TypeVar, cast
 
@@ -14,16 +15,16 @@ from headgate.process.declare import DeclaredState, Process, declared_codec
 T = TypeVar("T")
 
 
-class ColumnState(Generic[T]):
+class ColumnState(ABC, Generic[T]):
     """One value of each key of a batch, as an Arrow column."""
 
+    @abstractmethod
     def get(self) -> pa.Array:
         """The values of `ctx.keys`, one after the other; null where a key has none."""
-        raise NotImplementedError
 
+    @abstractmethod
     def set(self, values: pa.Array) -> None:
         """Keep a value for each of `ctx.keys`; null forgets."""
-        raise NotImplementedError
 
 
 class DeclaredColumn(DeclaredState):
@@ -41,7 +42,7 @@ def column_state(type: type[T]) -> ColumnState[T]:
     return cast(ColumnState[T], DeclaredColumn(declared_codec(type, "column_state")))
 
 
-class ArrowContext:
+class ArrowContext(ABC):
     """What a vectorised handler is told beside its rows."""
 
     keys: pa.RecordBatch
@@ -50,14 +51,20 @@ class ArrowContext:
     """For each row the number of its key in `keys`."""
     timestamps: pa.Array
     """For each row its event time, or null."""
-    watermark: datetime
-    """Where event time is; `datetime.min` before the first row."""
-    processing_time: datetime
-    """The time of the batch: the same when the batch is replayed."""
 
+    @property
+    @abstractmethod
+    def watermark(self) -> datetime:
+        """Where event time is; `datetime.min` before the first row."""
+
+    @property
+    @abstractmethod
+    def processing_time(self) -> datetime:
+        """The time of the batch: the same when the batch is replayed."""
+
+    @abstractmethod
     def count(self, metric: str, by: int = 1) -> None:
         """Count something; it is shown with the step's other counters."""
-        raise NotImplementedError
 
 
 class ArrowProcess(Process):

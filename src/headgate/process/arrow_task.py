@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -58,11 +59,11 @@ class ArrowNow(ArrowContext):
         self.timestamps = pa.array([], _TIME)
 
     @property
-    def watermark(self) -> Any:  # type: ignore[override]
+    def watermark(self) -> datetime:
         return self.now.watermark
 
     @property
-    def processing_time(self) -> Any:  # type: ignore[override]
+    def processing_time(self) -> datetime:
         return self.now.processing_time
 
     def count(self, metric: str, by: int = 1) -> None:

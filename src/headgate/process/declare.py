@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, MutableMapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
@@ -21,58 +22,58 @@ V = TypeVar("V")
 Clock: TypeAlias = Literal["event", "processing"]
 
 
-class ValueState(Generic[T]):
+class ValueState(ABC, Generic[T]):
     """One value of a key, or None."""
 
+    @abstractmethod
     def get(self) -> T | None:
         """The value that was set, or None."""
-        raise NotImplementedError
 
+    @abstractmethod
     def set(self, value: T) -> None:
         """Keep a value."""
-        raise NotImplementedError
 
+    @abstractmethod
     def clear(self) -> None:
         """Forget the value."""
-        raise NotImplementedError
 
 
-class ListState(Generic[T]):
+class ListState(ABC, Generic[T]):
     """Values of a key in the order in which they were appended."""
 
-    def __iter__(self) -> Iterator[T]:
-        raise NotImplementedError
+    @abstractmethod
+    def __iter__(self) -> Iterator[T]: ...
 
-    def __len__(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def __len__(self) -> int: ...
 
+    @abstractmethod
     def append(self, value: T) -> None:
         """Keep one more value."""
-        raise NotImplementedError
 
+    @abstractmethod
     def extend(self, values: Sequence[T]) -> None:
         """Keep more values."""
-        raise NotImplementedError
 
+    @abstractmethod
     def clear(self) -> None:
         """Forget all values."""
-        raise NotImplementedError
 
 
 class MapState(MutableMapping[K, V]):
     """A dict of a key, kept entry by entry."""
 
 
-class Timer:
+class Timer(ABC):
     """A time at which the handler `on_<name>` is called for a key; there is one of it a key."""
 
+    @abstractmethod
     def set(self, at: datetime) -> None:
         """Call the handler at a time (UTC), and not at the one that was set before."""
-        raise NotImplementedError
 
+    @abstractmethod
     def cancel(self) -> None:
         """Do not call the handler."""
-        raise NotImplementedError
 
 
 class Tagged(Generic[T]):
@@ -91,21 +92,32 @@ Out: TypeAlias = Iterator[T | Tagged[Any]]
 """What a handler gives: values of one type, and those of side outputs."""
 
 
-class Context:
+class Context(ABC):
     """What a handler is told beside its row."""
 
-    key: Row
-    """The key; its parts by name or number."""
-    timestamp: datetime | None
-    """The row's event time, or the time of the timer."""
-    watermark: datetime
-    """Where event time is; `datetime.min` before the first row."""
-    processing_time: datetime
-    """The time of the batch: the same when the batch is replayed."""
+    @property
+    @abstractmethod
+    def key(self) -> Row:
+        """The key; its parts by name or number."""
 
+    @property
+    @abstractmethod
+    def timestamp(self) -> datetime | None:
+        """The row's event time, or the time of the timer."""
+
+    @property
+    @abstractmethod
+    def watermark(self) -> datetime:
+        """Where event time is; `datetime.min` before the first row."""
+
+    @property
+    @abstractmethod
+    def processing_time(self) -> datetime:
+        """The time of the batch: the same when the batch is replayed."""
+
+    @abstractmethod
     def count(self, metric: str, by: int = 1) -> None:
         """Count something; it is shown with the step's other counters."""
-        raise NotImplementedError
 
 
 class Declared:

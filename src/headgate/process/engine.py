@@ -82,19 +82,19 @@ class Now(Context):
         self.counted: Counter[str] = Counter()
 
     @property
-    def key(self) -> Row:  # type: ignore[override]
+    def key(self) -> Row:
         return self.row_key()
 
     @property
-    def timestamp(self) -> datetime | None:  # type: ignore[override]
+    def timestamp(self) -> datetime | None:
         return None if self.micros is None else time_of(self.micros)
 
     @property
-    def watermark(self) -> datetime:  # type: ignore[override]
+    def watermark(self) -> datetime:
         return time_of(self.event)
 
     @property
-    def processing_time(self) -> datetime:  # type: ignore[override]
+    def processing_time(self) -> datetime:
         return time_of(self.clock)
 
     def count(self, metric: str, by: int = 1) -> None:
