@@ -1,5 +1,7 @@
 package org.apache.spark.sql.headgate
 
+import java.nio.file.Files
+
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FSDataInputStream, Path, PathFilter}
 
@@ -9,9 +11,9 @@ import org.apache.spark.sql.headgate.sink.Failpoints
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Spark's own manager of checkpoint files, with a [[Fence]] around entries of the offset and
- * commit logs: those are what makes a batch planned and done. Named in
- * spark.sql.streaming.checkpointFileManagerClass.
+ * Spark's own manager of checkpoint files, with files on a local disk written by [[LocalFile]], and a
+ * [[Fence]] around entries of the offset and commit logs: those are what makes a batch planned and
+ * done. Named in spark.sql.streaming.checkpointFileManagerClass.
  */
 class FencedFileManager(path: Path, hadoop: Configuration) extends CheckpointFileManager {
   private val files = {
@@ -21,7 +23,8 @@ class FencedFileManager(path: Path, hadoop: Configuration) extends CheckpointFil
   }
 
   override def createAtomic(file: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream = {
-    val stream = files.createAtomic(file, overwriteIfPossible)
+    val stream =
+      if (files.isLocal) LocalFile.create(file, overwriteIfPossible) else files.createAtomic(file, overwriteIfPossible)
     val log = file.getParent
     if (log == null || !FencedFileManager.Logs.contains(log.getName)) stream
     else Fence.of(log.getParent, hadoop).fold(stream)(new FencedStream(stream, file, _))
@@ -29,7 +32,8 @@ class FencedFileManager(path: Path, hadoop: Configuration) extends CheckpointFil
 
   override def open(file: Path): FSDataInputStream = files.open(file)
   override def list(folder: Path, filter: PathFilter): Array[FileStatus] = files.list(folder, filter)
-  override def mkdirs(folder: Path): Unit = files.mkdirs(folder)
+  override def mkdirs(folder: Path): Unit =
+    if (files.isLocal) Files.createDirectories(LocalFile.local(folder)) else files.mkdirs(folder)
   override def exists(file: Path): Boolean = files.exists(file)
   override def delete(file: Path): Unit = files.delete(file)
   override def isLocal: Boolean = files.isLocal
