@@ -222,6 +222,8 @@ def _plain(value: Any) -> Any:
 
 
 LARGE = "spark.headgate.process.large.entries"
+# keys that share a hash, and rows of one hash that are more than are sorted at once
+SHARED, GROUP = "spark.headgate.test.sort.lost.bits", "spark.headgate.sort.group.bytes"
 STATES = ("turn", "kept", "names", "recent", "by_arg", "by_name")
 Rows = tuple[list[Event], list[Event]]
 
@@ -237,7 +239,10 @@ class Both:
         """Run rows that were sent; they and what timers give are compared."""
         events, others = rows
         # in every other batch the entries of lists and maps are asked for one by one
-        self.job.spark.conf.set(LARGE, "1" if self.batches % 2 else "1000")
+        conf = self.job.spark.conf
+        conf.set(LARGE, "1" if self.batches % 2 else "1000")
+        conf.set(SHARED, "61" if self.batches % 4 < 2 else "0")
+        conf.set(GROUP, "1k" if self.batches % 3 == 0 else "8m")
         self.batches += 1
         told = self.model.send_batch(
             [("events", e, {"key": e.key}, e.at) for e in events]
@@ -294,7 +299,8 @@ def test_the_kernel_and_the_driver_agree(spark: SparkSession) -> None:
         agree(both)
         counted = {k: n for k, n in job.metrics("fuzz").items() if not k.startswith("records_")}
         assert counted["set"] > KEYS / 10
-        job.spark.conf.unset(LARGE)
+        for name in (LARGE, SHARED, GROUP):
+            job.spark.conf.unset(name)
 
 
 def agree(both: Both) -> None:

@@ -3,7 +3,6 @@ package org.apache.spark.sql.headgate.lookup
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.codegen.GenerateUnsafeRowJoiner
-import org.apache.spark.sql.execution.streaming.state.StateStore
 import org.apache.spark.sql.headgate._
 import org.apache.spark.sql.types._
 
@@ -24,10 +23,7 @@ case class LookupPlan(leftKeys: Seq[Attribute], rightKeys: Seq[Attribute], value
 final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[InternalRow],
     tableRows: Iterator[InternalRow], finished: LookupTask => Unit) extends StepTask {
 
-  private val store: StateStore = opened.stores.head
-  private val cacheId = opened.ids.head
-  private val cache = if (plan.cacheBytes > 0)
-    RowCaches.take(cacheId, opened.version, opened.loadedIds.map(_.head), plan.cacheBytes) else null
+  private val rows = new CachedStore(opened, plan.cacheBytes)
   private val counters = plan.counters
   private val valueSchema = StructType(StructField("row", plan.value.dataType) :: Nil)
   private val leftSchema = StructType(plan.left.map(a => StructField(a.name, a.dataType, a.nullable)))
@@ -40,13 +36,13 @@ final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[In
   private val goesOn = plan.missing == Missing.Null
   private val waiting = if (waitMs >= 0) new WaitingRows(plan, opened, joiner) else null
 
-  var cacheHits = 0L
-  def cacheBytes: Long = if (cache == null) 0L else cache.bytes
+  def cacheHits: Long = rows.hits
+  def cacheBytes: Long = rows.bytes
 
   applyTableRows()
   private val released: Iterator[InternalRow] =
     if (waiting == null) Iterator.empty
-    else waiting.release(key => find(key)).map { r => counters.out.inc(); r } ++
+    else waiting.release(key => rows.get(key)).map { r => counters.out.inc(); r } ++
       waiting.expire().map { r => counters.missing.inc(); joiner.join(r, none) }
 
   private def applyTableRows(): Unit = {
@@ -58,35 +54,17 @@ final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[In
       counters.in.inc()
       val k = key(row)
       if (!k.anyNull()) { // a null key never matches, so it is never stored
-        val existed = find(k) != null
+        val existed = rows.get(k) != null
         if (deletedAt >= 0 && !row.isNullAt(deletedAt) && row.getBoolean(deletedAt)) {
-          if (existed) {
-            store.remove(k); rowsRemoved += 1; counters.removed.inc()
-            if (cache != null) cache.put(k, RowCache.Absent)
-          }
+          if (existed) { rows.remove(k); rowsRemoved += 1; counters.removed.inc() }
         } else {
-          val v = value(row)
-          store.put(k, v); rowsStored += 1
+          rows.put(k, value(row)); rowsStored += 1
           if (!existed) counters.inserted.inc()
-          if (cache != null) cache.put(k, v)
           if (waiting != null) waiting.tableRowCame(k)
         }
       }
     }
   }
-
-  /** The table row of a key, or null; good until the next call. */
-  private def find(key: UnsafeRow): UnsafeRow =
-    if (cache == null) store.get(key)
-    else {
-      val cached = cache.get(key)
-      if (cached != null) { cacheHits += 1; if (cached eq RowCache.Absent) null else cached }
-      else {
-        val read = store.get(key)
-        cache.put(key, if (read == null) RowCache.Absent else read)
-        read
-      }
-    }
 
   /** The output row of a stream row, or null when there is none (now). */
   private def look(row: UnsafeRow): InternalRow =
@@ -95,7 +73,7 @@ final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[In
       counters.in.inc()
       val key = keyOf(row)
       val nullKey = key.anyNull()
-      val value = if (nullKey) null else find(key)
+      val value = if (nullKey) null else rows.get(key)
       if (value != null) { counters.out.inc(); rowsOut += 1; joiner.join(row, value) }
       else if (waiting != null && !nullKey) { waiting.hold(key, row); null }
       else {
@@ -114,12 +92,7 @@ final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[In
     ended = true
     if (waiting != null) waiting.close()
     finished(this)
-    if (cache != null) {
-      val committed =
-        if (opened.conf.enableStateStoreCheckpointIds) store.getStateStoreCheckpointInfo().stateStoreCkptId
-        else None
-      RowCaches.giveBackOnSuccess(cacheId, opened.version + 1, committed, cache)
-    }
+    rows.committed()
     TaskFailures.maybeFail(plan.failEvery, plan.batchId)
   }
 }

@@ -24,8 +24,7 @@ case class ProcessExec(child: SparkPlan, spec: ProcessSpec, keys: Seq[Attribute]
   override def requiredChildDistribution: Seq[Distribution] =
     StatefulOpClusteredDistribution(keys, getStateInfo.numPartitions) :: Nil
   // rows without a position come by time: a replayed batch gets its blocks in another order
-  override def requiredChildOrdering: Seq[Seq[SortOrder]] =
-    Seq((keys ++ Seq(input, position) ++ tie.toSeq.flatMap(Seq(time, _))).map(SortOrder(_, Ascending)))
+  private def order: Seq[Attribute] = Seq(input, position) ++ tie.toSeq.flatMap(Seq(time, _))
   override protected def withNewChildInternal(c: SparkPlan): ProcessExec = copy(child = c)
   override val stateStoreNames: Seq[String] = stores.map(_.name)
 
@@ -62,7 +61,8 @@ case class ProcessExec(child: SparkPlan, spec: ProcessSpec, keys: Seq[Attribute]
       ProcessCounters(counter("records_in"),
         spec.outputNames.map(n => counter(if (n == "out") "records_out" else s"records_out_$n")),
         counter("state_inserted"), counter("state_removed"), Counters.registerNamed(session, step)),
-      batch.fold(0L)(_.id), TaskFailures.every(session), ProcessExec.largeFrom(session))
+      batch.fold(0L)(_.id), TaskFailures.every(session), ProcessExec.largeFrom(session),
+      CacheConf.bytes(conf), order, SortLimits.of(session))
     runTasks[ProcessTask](child.execute())((partition, opened, rows, _, finished) =>
       new ProcessTask(plan, opened, rows, partition, python, finished))
   }

@@ -13,12 +13,13 @@ case class ProcessCounters(in: StepCounter, out: Seq[StepCounter], inserted: Ste
 /**
  * All that a task of a process step needs from the driver; times in microseconds.
  *
+ * @param order     of the rows of a key
  * @param largeFrom a list or map with more entries is not sent with its key: the worker asks for them
  */
 case class ProcessPlan(spec: ProcessSpec, wire: ProcessWire, keys: Seq[Attribute], input: Attribute,
     time: Attribute, rows: Seq[Attribute], columns: Seq[Attribute], watermark: Long, now: Long,
     due: LeastDeadline, clockDue: LeastDeadline, counters: ProcessCounters, batchId: Long, failEvery: Int,
-    largeFrom: Long)
+    largeFrom: Long, cacheBytes: Long, order: Seq[Attribute], sort: SortLimits)
 
 /**
  * One partition of one batch. Each key goes to Python once: its state, read here, with its first row;
@@ -32,7 +33,7 @@ final class ProcessTask(plan: ProcessPlan, opened: OpenStores, input: Iterator[I
 
   private val spec = plan.spec
   private val keyTypes = plan.keys.map(_.dataType)
-  private val main = opened.stores(0)
+  private val main = new CachedStore(opened, plan.cacheBytes)
   private val lists = spec.lists.zipWithIndex.map { case (s, i) =>
     new ListStore(s, opened.stores(1 + i), keyTypes, plan.now)
   }.toArray
@@ -40,8 +41,9 @@ final class ProcessTask(plan: ProcessPlan, opened: OpenStores, input: Iterator[I
     new MapStore(s, opened.stores(1 + lists.length + i), keyTypes, plan.now)
   }.toArray
   private val clocks = ProcessStores.clocks(spec)
+  private val firstClock = 1 + lists.length + maps.length
   private val timeStores = clocks.indices.map(i =>
-    new TimeStore(opened.stores(1 + lists.length + maps.length + i), keyTypes))
+    new TimeStore(opened.stores(firstClock + i), keyTypes, LeastTimes.of(opened, firstClock + i)))
   private def limit(clock: String): Long = if (clock == "event") plan.watermark else plan.now
   /** For each time of the main row, the store of its clock. */
   private val storeOf = spec.clocks.map(c => timeStores(clocks.indexOf(c))).toArray
@@ -62,9 +64,10 @@ final class ProcessTask(plan: ProcessPlan, opened: OpenStores, input: Iterator[I
     }
   }
 
+  private val sorted = new KeySort(plan.columns, plan.keys, plan.order, input, plan.sort)
+
   /** The rows that Python gets. */
   private lazy val feed: Feed = new Feed {
-    private val keyOf = UnsafeProjection.create(plan.keys, plan.columns)
     private def indexOf(a: Attribute): Int = plan.columns.indexWhere(_.exprId == a.exprId)
     private val inputAt = indexOf(plan.input)
     private val timeAt = indexOf(plan.time)
@@ -77,13 +80,12 @@ final class ProcessTask(plan: ProcessPlan, opened: OpenStores, input: Iterator[I
     private val rowsFrom = Before + entries.length
     private val values = new Array[Any](rowsFrom + rowAt.length)
     private val row = new GenericInternalRow(values)
-    private var last: UnsafeRow = null
     private val server = if (entries.isEmpty) null else new EntryServer(entries)
     private val headers = Iterator(Watermark -> plan.watermark, Clock -> plan.now) ++
       (if (server == null) Nil else Seq(Port -> server.port.toLong, Secret -> server.secret))
     private var left: java.util.Iterator[UnsafeRow] = null
 
-    override def hasNext: Boolean = headers.hasNext || input.hasNext || {
+    override def hasNext: Boolean = headers.hasNext || sorted.hasNext || {
       if (left == null) left = due.iterator()
       left.hasNext
     }
@@ -95,19 +97,17 @@ final class ProcessTask(plan: ProcessPlan, opened: OpenStores, input: Iterator[I
         val (what, number) = headers.next()
         values(Input) = what
         values(Number) = number
-      } else if (input.hasNext) {
-        val in = input.next()
+      } else if (sorted.hasNext) {
+        val in = sorted.next()
         plan.counters.in.inc()
-        bytes += (in match { case row: UnsafeRow => row.getSizeInBytes; case _ => 0 })
+        bytes += in.getSizeInBytes
         val number = in.getByte(inputAt)
         values(Input) = number
         if (!in.isNullAt(timeAt)) values(Number) = in.getLong(timeAt)
         values(rowsFrom + number) = in.getStruct(rowAt(number), rowSize(number))
-        val key = keyOf(in)
-        if (last == null || last != key) {
-          last = key.copy()
-          due.remove(last)
-          state(last)
+        if (sorted.isFirst) {
+          due.remove(sorted.key)
+          state(sorted.key)
         }
       } else {
         values(Input) = Timers
@@ -145,7 +145,7 @@ final class ProcessTask(plan: ProcessPlan, opened: OpenStores, input: Iterator[I
   }
 
   private val python: Iterator[InternalRow] =
-    if (input.hasNext || !due.isEmpty) worker.run(feed) else Iterator.empty
+    if (sorted.hasNext || !due.isEmpty) worker.run(feed) else Iterator.empty
 
   private val nameAt = plan.wire.at("name")
   private val numberAt = plan.wire.at("number")
@@ -215,11 +215,14 @@ final class ProcessTask(plan: ProcessPlan, opened: OpenStores, input: Iterator[I
   private def end(): Unit = {
     ended = true
     clocks.zip(timeStores).foreach { case (clock, store) =>
+      val first = store.first
       // what is over is swept with some later batch, but none is run for it
-      if (clock == "event") store.first.foreach(plan.due.add(_))
-      else if (clock == "processing") store.first.foreach(plan.clockDue.add(_))
+      if (clock == "event") first.foreach(plan.due.add(_))
+      else if (clock == "processing") first.foreach(plan.clockDue.add(_))
     }
     finished(this)
+    clocks.indices.foreach(i => LeastTimes.keepOnSuccess(opened, firstClock + i, timeStores(i).least))
+    main.committed()
     TaskFailures.maybeFail(plan.failEvery, plan.batchId)
   }
 }
