@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pyspark
@@ -113,6 +115,33 @@ class Cluster:
                 if executor and folder.startswith(str(self._folder)):
                     found.append(int(entry.name))
         return found
+
+    def flags(self, fail_every: int) -> tuple[str, ...]:
+        """Spark's options for a driver of this cluster, some of whose tasks fail after a commit."""
+        java = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"
+        return ("--master", self.url, "--conf", "spark.executor.memory=1g",
+                "--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.memory=1g",
+                "--conf", f"spark.executor.extraJavaOptions={java}",
+                "--conf", f"spark.headgate.test.fail.after.state.commit={fail_every}")  # fmt: skip
+
+    def kill_executors(
+        self,
+        driver: Driver,
+        kills: int,
+        *,
+        pause: tuple[float, float],
+        ready: Callable[[int], bool],
+    ) -> None:
+        """kill -9 of one after the other, each when the job is `ready` after so many."""
+        pick, until, done = random.Random(6), time.monotonic() + 240, 0
+        while done < kills and time.monotonic() < until:
+            time.sleep(pick.uniform(*pause))
+            assert driver.process.poll() is None, driver.text()[-3000:]
+            executors = self.executors()
+            if executors and ready(done):
+                os.kill(pick.choice(executors), signal.SIGKILL)
+                done += 1
+        assert done == kills
 
     def stop(self) -> None:
         """End every process of the cluster."""

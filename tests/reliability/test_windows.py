@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import random
-import signal
-import time
 from collections import Counter, defaultdict
 from itertools import pairwise
 from pathlib import Path
@@ -16,8 +12,8 @@ from pyspark.sql import SparkSession
 from headgate.snapshots.home import Home
 from headgate.snapshots.snapshot import find_snapshot
 from headgate.state import StateReader
-from tests.reliability.processes import Cluster, Driver
-from tests.reliability.test_driver_kills import checkpoints, work_a_while
+from tests.reliability.deaths import drivers_die, executors_die
+from tests.reliability.processes import Driver
 from tests.reliability.window_data import TOPICS, Events, finals, rows_of, window_of
 
 APP = Path(__file__).parent / "window_job.py"
@@ -73,51 +69,11 @@ def assert_panes(rows: list[dict[str, object]]) -> None:
 def test_windows_are_exact_after_kills_at_random_moments(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    seed = random.SystemRandom().randrange(1 << 30)
-    print(f"seed {seed}")
-    moments = random.Random(seed)
-    data, home = tmp_path / "data", tmp_path / "home"
-    events = Events(data, chunks=30, size=1000, seed=1, taken=lambda: checkpoints(home, JOB))
-    events.start()
-    for _ in range(3):
-        driver = driver_of(data, home)
-        assert work_a_while(driver, home, 1, moments.uniform(0, 3), JOB)
-        driver.kill()
-    events.finish()
-    finish(data, home)
-    print(f"3 kills, {checkpoints(home, JOB)} checkpoints")
-    assert_truth(spark, data, home, events)
+    events = drivers_die(tmp_path, JOB, driver_of, finish)
+    assert_truth(spark, tmp_path / "data", tmp_path / "home", events)
 
 
 @pytest.mark.long
 def test_windows_are_exact_when_executors_die(spark: SparkSession, tmp_path: Path) -> None:
-    data, home = tmp_path / "data", tmp_path / "home"
-    cluster = Cluster(tmp_path, workers=2)
-    kills = 0
-    try:
-        events = Events(data, chunks=30, size=1000, seed=2, taken=lambda: checkpoints(home, JOB))
-        java = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"
-        flags = ("--master", cluster.url, "--conf", "spark.executor.memory=1g",
-                 "--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.memory=1g",
-                 "--conf", f"spark.executor.extraJavaOptions={java}",
-                 "--conf", "spark.headgate.test.fail.after.state.commit=3")  # fmt: skip
-        events.start()
-        driver = driver_of(data, home, "--parallelism", "3", spark=flags)
-        pick, until = random.Random(6), time.monotonic() + 180
-        while kills < 2 and time.monotonic() < until:
-            time.sleep(pick.uniform(3, 5))
-            assert driver.process.poll() is None, driver.text()[-3000:]
-            executors = cluster.executors()
-            if executors and checkpoints(home, JOB) > 2 * kills:
-                os.kill(pick.choice(executors), signal.SIGKILL)
-                kills += 1
-        assert kills == 2
-        events.finish()
-        driver.process.send_signal(signal.SIGTERM)
-        assert driver.wait(180) == 0, driver.text()[-3000:]
-    finally:
-        cluster.stop()
-    # what is left is read, and the windows are closed, by a local driver from the same home
-    finish(data, home)
-    print(f"{kills} executors killed, {checkpoints(home, JOB)} checkpoints")
-    assert_truth(spark, data, home, events)
+    events = executors_die(tmp_path, JOB, driver_of, finish)
+    assert_truth(spark, tmp_path / "data", tmp_path / "home", events)
