@@ -19,6 +19,9 @@ _QUIET = 0.1
 class Round:
     """One run of one engine: `seconds` from the start of its job to the last commit.
 
+    Where the job was run twice in one session, `seconds` are of the second time and
+    `first_seconds` of the first.
+
     The CPU time is of the same work, from the start of the job on. It is what compares engines on
     a machine that others use: they make an engine wait, but do not make it compute more.
     """
@@ -33,6 +36,7 @@ class Round:
     same_rows: bool
     data: str = ""
     keys: int = 0
+    first_seconds: float | None = None
 
     @property
     def events_per_second(self) -> float:
@@ -50,9 +54,11 @@ def finished_round(
     data: str = "", keys: int = 0,
 ) -> Round:  # fmt: skip
     """The round of a process that has ended, and of its phases."""
+    twice = "again" in phases
     return Round(
-        engine, events, phases["events"], phases["start"], ran.marked_cpu_seconds,
-        ran.others_cpu_seconds, ran.peak_rss_mb, same_rows, data, keys,
+        engine, events, phases["again" if twice else "events"], phases["start"],
+        ran.marked_cpu_seconds, ran.others_cpu_seconds, ran.peak_rss_mb, same_rows, data, keys,
+        phases["events"] if twice else None,
     )  # fmt: skip
 
 
