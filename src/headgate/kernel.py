@@ -395,6 +395,11 @@ def committed_batches(spark: SparkSession, spec: str) -> str:
     return str(_jvm(spark).org.apache.spark.sql.headgate.sink.SinkMarkers.committed(spec))
 
 
+def await_readable(spark: SparkSession, spec: str) -> bool:
+    """Wait, not for long, until readers see all that a job's sinks have committed."""
+    return bool(_jvm(spark).org.apache.spark.sql.headgate.sink.SinkMarkers.awaitReadable(spec))
+
+
 def need_kafka(spark: SparkSession) -> None:
     """Bring Spark's Kafka connector and its client to the session, unless they are there.
 

@@ -9,9 +9,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    Message,
+    Producer,
+)
 from confluent_kafka import TopicPartition as Place
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -42,6 +49,8 @@ class Kafka:
 
     def read(self, topic: str, isolation: str = "read_committed") -> list[Message]:
         """All records of a topic, up to where a reader of committed records gets."""
+        if isolation == "read_committed":
+            self._await_marks(topic)
         consumer = Consumer(
             {
                 "bootstrap.servers": self.servers, "group.id": uuid.uuid4().hex,
@@ -70,6 +79,21 @@ class Kafka:
             return found
         finally:
             consumer.close()
+
+    def _await_marks(self, topic: str) -> None:
+        """Wait a little for the ends of transactions, which follow their commit; some are open."""
+        places = [Place(topic, p) for p in self.admin.list_topics(topic).topics[topic].partitions]
+        until = time.monotonic() + 3
+
+        def ends(isolation: IsolationLevel) -> list[int]:
+            asked = {place: OffsetSpec.latest() for place in places}
+            found = self.admin.list_offsets(asked, isolation_level=isolation)
+            return [found[place].result(30).offset for place in places]
+
+        while ends(IsolationLevel.READ_COMMITTED) != ends(IsolationLevel.READ_UNCOMMITTED):
+            if time.monotonic() > until:
+                return
+            time.sleep(0.02)
 
     def ids(self, topic: str, isolation: str = "read_committed") -> list[int]:
         """The field `id` of all values, sorted."""

@@ -68,8 +68,7 @@ class CompiledJob:
         With `drain` event time ends then: every window is closed. `event_time` is how far the
         sources were when the run was left.
         """
-        self._bring_clients()
-        spec = self.sinks.spec(job=job, run=run, uid=uid, journal=journal)
+        spec = self._spec(job, run, uid, journal)
         return kernel.start(
             self.frame,
             name=job,
@@ -89,17 +88,25 @@ class CompiledJob:
 
     def committed_batches(self, *, job: str, run: str, uid: str, journal: str) -> dict[str, int]:
         """The last batch that each sink has out, for a run."""
-        self._bring_clients()
-        spec = self.sinks.spec(job=job, run=run, uid=uid, journal=journal)
+        spec = self._spec(job, run, uid, journal)
         committed = kernel.committed_batches(self.frame.sparkSession, spec)
         return {sink: n for sink, n in json.loads(committed).items() if n is not None}
 
-    def _bring_clients(self) -> None:
-        """The jars that the sinks' writers need beside the kernel's own."""
+    def await_readable(self, *, job: str, run: str, uid: str, journal: str) -> bool:
+        """Wait, not for long, until readers see all that the sinks have committed.
+
+        Kafka ends a transaction in its partitions a moment after it has told the producer.
+        """
+        spec = self._spec(job, run, uid, journal)
+        return kernel.await_readable(self.frame.sparkSession, spec)
+
+    def _spec(self, job: str, run: str, uid: str, journal: str) -> str:
+        """What the sinks are told, once the session has the jars that their writers need."""
         if "kafka" in self.sinks.kinds:
             kernel.need_kafka(self.frame.sparkSession)
         if "pulsar" in self.sinks.kinds:
             kernel.need_pulsar(self.frame.sparkSession)
+        return self.sinks.spec(job=job, run=run, uid=uid, journal=journal)
 
 
 def compile_job(built: BuiltJob, spark: SparkSession, *, parallelism: int) -> CompiledJob:

@@ -77,6 +77,13 @@ class Drive:
         latest = latest_committed(self.run)
         return self.pending if self.pending is not None else (-1 if latest is None else latest) + 1
 
+    def await_readable(self) -> bool:
+        """Wait, not for long, until readers of the sinks see all that was committed."""
+        run = self.run
+        return self.compiled.await_readable(
+            job=run.job.name, run=run.id, uid=run.read().uid, journal=run.journal
+        )
+
     def checkpoint_since(self, when: datetime) -> Mapping[str, Any] | None:
         """The checkpoint that has all input that was there at a time; nothing if not yet."""
         from headgate import kernel

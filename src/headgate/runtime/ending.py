@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headgate.errors import HeadgateError, NotFoundError
+from headgate.failures import explain
 from headgate.runtime.drive import Drive
 from headgate.runtime.stopping import StopPlan
 from headgate.snapshots.home import RunHome
@@ -34,6 +35,21 @@ def not_drained(drive: Drive, wish: StopPlan | None) -> HeadgateError | None:
     return HeadgateError(
         f"the job has stopped, but not at the end of its sources: batch {drive.next_batch} fails",
         remedy=f"see headgate show {drive.run.job.name}",
+    )
+
+
+def not_readable(drive: Drive, how: str) -> str | None:
+    """Wait until readers see the last rows; what is said if they do not."""
+    if how not in ("finished", "stopped") or drive.pending is not None:
+        return None
+    from headgate import kernel
+
+    try:
+        why = "" if drive.await_readable() else "its transactions are still being ended"
+    except Exception as error:  # all is committed: a broker that is gone by now changes nothing
+        why = explain(kernel.failure_text(error)).sentence
+    return (
+        f"all rows are written, but readers may not see the last ones yet: {why}" if why else None
     )
 
 

@@ -16,7 +16,13 @@ from headgate.errors import HeadgateError, JobFailedError, NotFoundError
 from headgate.failures import Reason, explain
 from headgate.runtime.configuration import configuration
 from headgate.runtime.drive import Drive, LeaseLostError
-from headgate.runtime.ending import delete_run, ending_details, last_savepoint, not_drained
+from headgate.runtime.ending import (
+    delete_run,
+    ending_details,
+    last_savepoint,
+    not_drained,
+    not_readable,
+)
 from headgate.runtime.fencing import Fences
 from headgate.runtime.lease import Lease
 from headgate.runtime.live import Display, SilentDisplay
@@ -376,6 +382,8 @@ class _Start:
         wish = self.desk.wish
         saved, problem = last_savepoint(drive, wish)
         problem = problem or not_drained(drive, wish)
+        if warning := not_readable(drive, ended.how):
+            self.display.say(f"warning: {warning}")
         self._event(drive.run, ended.how, **ending_details(drive, wish, saved))
         outcome = self._outcome(drive, ended.how, saved=saved)
         if wish is not None:

@@ -2,7 +2,11 @@
 package org.apache.spark.sql.headgate.kafka
 
 import java.util.UUID
-import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.kafka.clients.admin.{Admin, ListTransactionsOptions, TransactionState}
 
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.headgate.{QueryEnd, RunningBatch}
@@ -46,4 +50,25 @@ object KafkaDriver {
       val last = Admins.use(group.client)(admin => new GroupStart(group, admin).lastBatch())
       group.sinks.keys.map(i => spec.sinks(i).name -> last)
     }.toMap
+
+  /** Waits until readers of committed records can see all that the job has committed; whether they can.
+    *
+    * For a producer a commit is over when the coordinator has written it down. The marks in the
+    * partitions, at which readers wait, follow a moment later.
+    */
+  def awaitReadable(spec: JobSpec): Boolean = {
+    val until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(Clients.PatienceMs)
+    KafkaGroup.of(spec).filter(_.exactlyOnce).forall { group =>
+      Admins.use(group.client) { admin =>
+        Iterator.continually(!isCommitting(admin, group)).tapEach(done => if (!done) Thread.sleep(20))
+          .find(_ || System.nanoTime() >= until).get
+      }
+    }
+  }
+
+  private def isCommitting(admin: Admin, group: KafkaGroup): Boolean = {
+    val options = new ListTransactionsOptions().filterStates(Seq(TransactionState.PREPARE_COMMIT).asJava)
+    Admins.result(admin.listTransactions(options).all()).asScala
+      .exists(t => KafkaGroup.taskOf(t.transactionalId, group.transactionalIdPrefix).isDefined)
+  }
 }

@@ -1,4 +1,4 @@
-/** Owns the question which batches of a run are out already. */
+/** Owns the questions which batches of a run are out already, and whether readers see them. */
 package org.apache.spark.sql.headgate.sink
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory
@@ -33,5 +33,11 @@ object SinkMarkers {
       if (last < 0) json.putNull(sink.name) else json.put(sink.name, last)
     }
     json.toString
+  }
+
+  /** Waits, not for long, until readers see all that the job's sinks have committed; whether they do. */
+  def awaitReadable(specJson: String): Boolean = {
+    val spec = JobSpec.parse(specJson)
+    !spec.sinks.exists(_.kind == "kafka") || KafkaDriver.awaitReadable(spec)
   }
 }
