@@ -14,7 +14,7 @@ import headgate as hg
 from examples.settle.sensors import sensor_jumps
 from examples.settle.settle import Order, Payment, SettleOrders, settle_orders
 from headgate.errors import GraphError, JobFailedError
-from headgate.testing import JobDriver, ProcessDriver, assert_crash_safe
+from headgate.testing import JobDriver, ProcessDriver
 
 NOON = datetime(2026, 1, 1, 12)
 
@@ -38,12 +38,6 @@ def test_orders_are_settled_or_not(spark: SparkSession) -> None:
             "records_in": 5, "records_out": 1, "records_out_unpaid": 1, "unpaid": 1,
         }  # fmt: skip
         assert [r["key"]["order_id"] for r in t.state("settle").all()] == ["o3"]
-
-
-@pytest.mark.long
-def test_a_settlement_survives_a_crash_everywhere(spark: SparkSession) -> None:
-    script = [("orders", Order("o1", 10.0, NOON)), ("payments", Payment("o1", "card", 10.0))]
-    assert_crash_safe(settle_orders, script)
 
 
 def test_a_sensor_that_jumps_is_told_of() -> None:
