@@ -35,6 +35,8 @@ class Codec:
     spark: DataType
     arrow: pa.DataType
     name: str
+    changeable = False
+    """Whether who has a value can change it, or a part of it."""
 
     def decode(self, column: pa.Array) -> list[Any]:
         """The values of a column; null is None."""
@@ -140,6 +142,7 @@ class ListOf(Codec):
         self.item = item
         self.spark, self.arrow = ArrayType(item.spark), pa.list_(item.arrow)
         self.name = f"list[{item.name}]"
+        self.changeable = True
 
     def decode(self, column: pa.Array) -> list[Any]:
         ends = column.offsets.to_pylist()
@@ -159,7 +162,9 @@ class ListOf(Codec):
         return [part_of(self.item, v, f"{at}[{n}]") for n, v in enumerate(value)]
 
     def copy(self, value: Any) -> Any:
-        return None if value is None else [self.item.copy(v) for v in value]
+        if value is None:
+            return None
+        return [self.item.copy(v) for v in value] if self.item.changeable else list(value)
 
     def test(self, value: str, names: dict[str, Any]) -> str:
         item = f"i{len(names)}"
@@ -176,6 +181,7 @@ class DictOf(Codec):
         self.spark = MapType(key.spark, value.spark)
         self.arrow = pa.map_(key.arrow, value.arrow)
         self.name = f"dict[{key.name}, {value.name}]"
+        self.changeable = True
 
     def decode(self, column: pa.Array) -> list[Any]:
         ends = column.offsets.to_pylist()
@@ -215,7 +221,10 @@ class DictOf(Codec):
         }
 
     def copy(self, value: Any) -> Any:
-        return None if value is None else {k: self.value.copy(v) for k, v in value.items()}
+        if value is None:
+            return None
+        copy = self.value.copy
+        return {k: copy(v) for k, v in value.items()} if self.value.changeable else dict(value)
 
     def test(self, value: str, names: dict[str, Any]) -> str:
         number = len(names)

@@ -10,12 +10,21 @@ from typing import Any, Literal
 
 from pyspark.sql import Row
 
-from headgate.process.codecs import Codec, TypeMistake
+from headgate.process.codecs import TypeMistake
 from headgate.process.declare import Context, Process, Tagged
 from headgate.process.failure import HandlerError, error_row
-from headgate.process.live import LIVE, LiveList, LiveMap, LiveTimer, LiveValue, Together, time_of
+from headgate.process.live import (
+    LiveList,
+    LiveMap,
+    LiveTimer,
+    LiveValue,
+    Together,
+    live_state,
+    time_of,
+)
 from headgate.process.remote import Large
 from headgate.process.shape import Shape
+from headgate.process.yielded import Yielded
 
 OnError = Literal["fail", "side"]
 NEVER = -(2**63)
@@ -107,11 +116,11 @@ class Now(Context):
 
 @dataclass
 class Outputs:
-    """What handlers yielded: values and, beside each, the time of the row it came from."""
+    """What handlers yielded: rows and, beside each, the time of the row it came from."""
 
-    main: list[Any] = field(default_factory=list)
+    main: list[tuple[Any, ...]] = field(default_factory=list)
     times: list[int | None] = field(default_factory=list)
-    sides: dict[str, list[Any]] = field(default_factory=dict)
+    sides: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
     side_times: dict[str, list[int | None]] = field(default_factory=dict)
     errors: list[dict[str, Any]] = field(default_factory=list)
 
@@ -124,7 +133,7 @@ class Engine:
     ) -> None:
         self.function, self.shape, self.step, self.on_error = function, shape, step, on_error
         self.context = Now()
-        made = {s.name: LIVE[s.kind](s) for s in shape.states}
+        made = {s.name: live_state(s) for s in shape.states}
         self.timers = [LiveTimer(t) for t in shape.timers]
         for name, state in made.items():
             function.__dict__[name] = state
@@ -150,9 +159,9 @@ class Engine:
         self.plain = not (self.lists or self.maps or self.timers or self._expires)
         self.together = Together(self.values)
         self.handlers = [getattr(function, h.method) for h in shape.inputs]
-        self.ok = shape.output.is_normal() if shape.output else _no
-        self.side_codecs = {s.name: s.value for s in shape.sides}
-        self._side_ok = {s.name: s.value.is_normal() for s in shape.sides}
+        self.output = Yielded(shape.output) if shape.output else None
+        self.take = self.output.take if self.output else _no
+        self.sides = {s.name: Yielded(s.value) for s in shape.sides}
         self.outputs = Outputs()
         self.begin(NEVER, 0)
 
@@ -166,7 +175,7 @@ class Engine:
         """What was yielded since the last call."""
         taken = self.outputs
         self.outputs = Outputs(
-            sides={s: [] for s in self.side_codecs}, side_times={s: [] for s in self.side_codecs}
+            sides={s: [] for s in self.sides}, side_times={s: [] for s in self.sides}
         )
         return taken
 
@@ -269,13 +278,7 @@ class Engine:
         marks = [state.mark() for state in self._states]
         times = [timer._at for timer in self.timers]
         counted = self.context.counted.copy()
-        kept, self.outputs = (
-            self.outputs,
-            Outputs(
-                sides={s: [] for s in self.side_codecs},
-                side_times={s: [] for s in self.side_codecs},
-            ),
-        )
+        kept = self.take_outputs()
         try:
             self.deliver(name, handler(*arguments))
         except Exception as error:
@@ -301,37 +304,38 @@ class Engine:
         """Take what a handler gave."""
         if result is None:
             return
-        out, ok, micros = self.outputs, self.ok, self.context.micros
+        out, take, micros = self.outputs, self.take, self.context.micros
         for value in result:
-            if ok(value):
-                out.main.append(value)
-                out.times.append(micros)
-            elif value.__class__ is Tagged:
-                self.side(name, value, out)
-            else:
-                out.main.append(self._normal(name, self.shape.output, value, ""))
-                out.times.append(micros)
+            row = take(value)
+            if row is None:
+                if value.__class__ is Tagged:
+                    self.side(name, value, out)
+                    continue
+                row = self._row(name, self.output, value, "")
+            out.main.append(row)
+            out.times.append(micros)
 
     def side(self, name: str, tagged: Tagged[Any], out: Outputs) -> None:
         """Take a value for a side output."""
         side = tagged.output
-        if side not in self.side_codecs:
+        if side not in self.sides:
             raise TypeMistake(
                 f"what on_{name} yields", "for a side output of this function", tagged
             )
-        value = tagged.value
-        if not self._side_ok[side](value):
-            value = self._normal(name, self.side_codecs[side], value, f" for '{side}'")
-        out.sides[side].append(value)
+        yielded, value = self.sides[side], tagged.value
+        row = yielded.take(value)
+        if row is None:
+            row = self._row(name, yielded, value, f" for '{side}'")
+        out.sides[side].append(row)
         out.side_times[side].append(self.context.micros)
 
-    def _normal(self, name: str, codec: Codec | None, value: Any, where: str) -> Any:
+    def _row(self, name: str, yielded: Yielded | None, value: Any, where: str) -> tuple[Any, ...]:
         what = f"what on_{name} yields{where}"
-        if codec is None:
+        if yielded is None:
             raise TypeMistake(what, "for a side output: no handler says that it gives rows", value)
         if value is None:
-            raise TypeMistake(what, codec.name, value)
-        return codec.normal(value, what)
+            raise TypeMistake(what, yielded.codec.name, value)
+        return yielded.row(yielded.codec.normal(value, what))
 
     def finish(self) -> Change | None:
         """End the work on a key: what is to be written, or None if nothing changed."""
@@ -389,8 +393,8 @@ class Engine:
         return self.context.clock + min(waits)
 
 
-def _no(value: Any) -> bool:
-    return False
+def _no(value: Any) -> None:
+    return None
 
 
 def _micros(ttl: Any) -> int | None:

@@ -54,6 +54,11 @@ class _Live:
         self._kind = declared.value.kind if type(declared.value) is Scalar else None
         self._changed = 0
 
+    def _kept(self, value: Any) -> Any:
+        """A value as it is kept, of which nobody else has a part that can be changed."""
+        value = value if self._ok(value) else self._normal(value)
+        return self._codec.copy(value) if self._codec.changeable else value
+
     def _normal(self, value: Any) -> Any:
         if value is None:
             raise TypeMistake(f"the state '{self._declared.name}'", self._codec.name, value)
@@ -88,11 +93,25 @@ class LiveValue(_Live, ValueState[Any]):
 
     def mark(self) -> Any:
         """What `back` needs to undo all that comes."""
-        return self._codec.copy(self._value), self._changed
+        return self._value, self._changed
 
     def back(self, mark: Any) -> None:
         """Undo what came since `mark`."""
         self._value, self._changed = mark
+
+
+class LiveCopy(LiveValue):
+    """A value that who has it can change: it is kept and given as a copy.
+
+    So only what is set is kept, however many rows of the key are in the batch.
+    """
+
+    def get(self) -> Any:
+        return self._codec.copy(self._value)
+
+    def set(self, value: Any) -> None:
+        super().set(value)
+        self._value = self._codec.copy(self._value)
 
 
 class Together:
@@ -137,18 +156,19 @@ class LiveList(_Live, ListState[Any]):
     def __iter__(self) -> Iterator[Any]:
         if isinstance(self._old, Large):
             self._old = [value for _, value in self._old.all()]
-        return chain(list(self._old), list(self._new)) if self._new else iter(list(self._old))
+        values = chain(list(self._old), list(self._new)) if self._new else iter(list(self._old))
+        return map(self._codec.copy, values) if self._codec.changeable else values
 
     def __len__(self) -> int:
         old = self._old
         return (old.size if isinstance(old, Large) else len(old)) + len(self._new)
 
     def append(self, value: Any) -> None:
-        self._new.append(value if self._ok(value) else self._normal(value))
+        self._new.append(self._kept(value))
         self._changed = 1
 
     def extend(self, values: Sequence[Any]) -> None:
-        self._new += [v if self._ok(v) else self._normal(v) for v in values]
+        self._new += [self._kept(v) for v in values]
         self._changed = 1
 
     def clear(self) -> None:
@@ -215,11 +235,14 @@ class LiveMap(_Live, MapState[Any, Any]):
     def __getitem__(self, key: Any) -> Any:
         if self._large is not None:
             self._fetch(key)
-        return self._data[key]
+        value = self._data[key]
+        return self._codec.copy(value) if self._codec.changeable else value
 
     def get(self, key: Any, default: Any = None) -> Any:
         if self._large is not None:
             self._fetch(key)
+        if self._codec.changeable:
+            return self[key] if key in self._data else default
         return self._data.get(key, default)
 
     def __contains__(self, key: object) -> bool:
@@ -230,7 +253,7 @@ class LiveMap(_Live, MapState[Any, Any]):
     def __setitem__(self, key: Any, value: Any) -> None:
         if not self._key_ok(key):
             key = self._keys.normal(key, f"a key of the state '{self._declared.name}'")
-        value = value if self._ok(value) else self._normal(value)
+        value = self._kept(value)
         if self._large is not None:
             self._fetch(key)  # whether it is new decides how many there are
         self._data[key] = value
@@ -291,4 +314,8 @@ class LiveTimer(Timer):
         self._at = None
 
 
-LIVE = {"value": LiveValue, "list": LiveList, "map": LiveMap}
+def live_state(declared: DeclaredState) -> LiveValue | LiveList | LiveMap:
+    """A state of the kind that was declared."""
+    if declared.kind == "value":
+        return LiveCopy(declared) if declared.value.changeable else LiveValue(declared)
+    return LiveList(declared) if declared.kind == "list" else LiveMap(declared)

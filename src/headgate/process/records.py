@@ -70,6 +70,8 @@ class Record(Struct):
         self.name = kind.__name__
         self.optional = frozenset(optional)
         fields = {f.name: f for f in dataclasses.fields(kind)}
+        parameters: Any = kind.__dict__["__dataclass_params__"]
+        self.changeable = not parameters.frozen or any(c.changeable for _, c in parts)
         self._plain = all(fields[n].init and not fields[n].kw_only for n, _ in parts)
         self.defaults = {n: d for n, _ in parts if (d := _default(fields[n])) is not None}
 
@@ -117,8 +119,8 @@ class Record(Struct):
         return self.of(parts)
 
     def copy(self, value: Any) -> Any:
-        if value is None:
-            return None
+        if value is None or not self.changeable:
+            return value
         return self.of({n: c.copy(getattr(value, n)) for n, c in self.parts})
 
     def of(self, parts: dict[str, Any]) -> Any:

@@ -63,18 +63,14 @@ class KeyState:
         entries = self.maps[number].items()
         return {k: v for k, (v, end) in entries if end is None or end > clock}
 
-    def loaded(self, shape: Shape, clock: int) -> Loaded:
-        """As the engine takes it; nothing in it is shared, so that only what is set is kept."""
-        lists, maps = shape.of_kind("list"), shape.of_kind("map")
+    def loaded(self, clock: int) -> Loaded:
+        """As the engine takes it; it changes no value, and handlers get copies of them."""
         return Loaded(
-            [s.value.copy(v) for s, v in zip(shape.of_kind("value"), self.values, strict=True)],
+            list(self.values),
             list(self.ends),
-            [[s.value.copy(v) for v in self.list_of(n, clock)] for n, s in enumerate(lists)],
+            [self.list_of(n, clock) for n in range(len(self.lists))],
             list(self.nexts),
-            [
-                {k: s.value.copy(v) for k, v in self.map_of(n, clock).items()}
-                for n, s in enumerate(maps)
-            ],
+            [self.map_of(n, clock) for n in range(len(self.maps))],
             list(self.times),
             [len(entries) for entries in (*self.lists, *self.maps)],
         )
@@ -88,7 +84,7 @@ class KeyState:
             kept = [(v, e) for v, e in self.lists[number] if e is None or e > clock]
             if made is not None:
                 end = None if state.ttl is None else clock + _micros(state.ttl)
-                added = [(state.value.copy(v), end) for v in made.added]
+                added = [(v, end) for v in made.added]
                 kept = ([] if made.cleared else kept) + added
             lists.append(kept)
             nexts.append(change.entries[at + 1])
@@ -101,13 +97,12 @@ class KeyState:
                 there = {} if put.cleared else there
                 for key in put.removed:
                     there.pop(key, None)
-                there.update({k: (state.value.copy(v), end) for k, v in put.put.items()})
+                there.update({k: (v, end) for k, v in put.put.items()})
             maps.append(there)
-        states = shape.of_kind("value")
-        values = [s.value.copy(v) for s, v in zip(states, change.values, strict=True)]
         return KeyState(
-            values, list(change.ends), lists, nexts, maps, list(change.times), self.ending
-        )
+            list(change.values), list(change.ends), lists, nexts, maps, list(change.times),
+            self.ending,
+        )  # fmt: skip
 
 
 def round_trip(shape: Shape, states: Sequence[KeyState]) -> list[KeyState]:

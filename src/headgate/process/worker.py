@@ -166,7 +166,7 @@ class Task:
         context.row_key = self._key
         plain, load, nothing = engine.plain, engine.together.load, engine.together.empty
         end, first = self._end, self.writer.keys(keys.column)
-        handlers, side, ok = engine.handlers, engine.on_error == "side", engine.ok
+        handlers, side, take = engine.handlers, engine.on_error == "side", engine.take
         key_number, event = -1, NEVER
         name, row = "", None
         try:
@@ -194,8 +194,9 @@ class Task:
                     result = handlers[input](row, context)
                     if result is not None:
                         for value in result:
-                            if ok(value):
-                                main(value)
+                            taken = take(value)
+                            if taken is not None:
+                                main(taken)
                                 main_times(time)
                             elif value.__class__ is Tagged:
                                 engine.side(name, value, out)

@@ -11,8 +11,8 @@ import pyarrow as pa
 from headgate.process.codecs import Codec, DictOf, ListOf
 from headgate.process.engine import Change, ListChange, MapChange, Outputs
 from headgate.process.layout import Layout
-from headgate.process.records import Struct
 from headgate.process.wire import COUNT, DELETE, PUT, PUT_NEW, Wire
+from headgate.process.yielded import Yielded
 
 _ERRORS = pa.struct(
     [pa.field(n, pa.string()) for n in ("handler", "key", "row", "error", "location")]
@@ -51,12 +51,13 @@ class Writer:
             for s in shape.of_kind("map")
             if s.key is not None
         ]
-        self._outputs: list[tuple[Codec | None, pa.DataType]] = [
-            (shape.output, _type_of(shape.output)),
-            *[(s.value, _type_of(s.value)) for s in shape.sides],
+        self._outputs = [
+            Yielded(shape.output) if shape.output else None,
+            *[Yielded(s.value) for s in shape.sides],
         ]
+        self._output_types = [output.arrow if output else _NONE for output in self._outputs]
         if wire.on_error == "side":
-            self._outputs.append((None, _ERRORS))
+            self._output_types.append(_ERRORS)
         self._whole: list[pa.Array] = []
         self._known = 0
         self._keys: list[int] = []
@@ -91,7 +92,7 @@ class Writer:
             if values:
                 yield self._rows(1 + number, values, outputs.side_times[name])
         if outputs.errors:
-            number = len(self._outputs) - 1
+            number = len(self._outputs)
             errors = pa.array(outputs.errors, _ERRORS)
             yield self.batch(number, len(errors), {f"o{number}": errors})
         if self._keys:
@@ -108,14 +109,13 @@ class Writer:
             {"name": names, "number": pa.array(list(counted.values()), pa.int64())},
         )
 
-    def _rows(self, number: int, values: list[Any], times: list[int | None]) -> pa.RecordBatch:
-        codec, _ = self._outputs[number]
-        assert codec is not None
-        column = codec.encode(values)
-        if not isinstance(codec, Struct):
-            column = pa.StructArray.from_arrays([column], names=["value"])
-        parts = {f"o{number}": column, "number": pa.array(times, pa.int64())}
-        return self.batch(number, len(values), parts)
+    def _rows(
+        self, number: int, rows: list[tuple[Any, ...]], times: list[int | None]
+    ) -> pa.RecordBatch:
+        output = self._outputs[number]
+        assert output is not None
+        parts = {f"o{number}": output.encode(rows), "number": pa.array(times, pa.int64())}
+        return self.batch(number, len(rows), parts)
 
     def _written(self) -> pa.RecordBatch:
         changes, rows, size = self._changes, self._rows_kept, len(self._keys)
@@ -210,13 +210,5 @@ class Writer:
             yield f"l{number}", type
         for number, type in enumerate(self._maps):
             yield f"m{number}", type
-        for number, (_, type) in enumerate(self._outputs):
+        for number, type in enumerate(self._output_types):
             yield f"o{number}", type
-
-
-def _type_of(codec: Codec | None) -> pa.DataType:
-    if codec is None:
-        return _NONE
-    if isinstance(codec, Struct):
-        return codec.arrow
-    return pa.struct([pa.field("value", codec.arrow)])

@@ -214,10 +214,10 @@ class ProcessDriver:
                 else:
                     self._memory.states[key] = before.changed(self.shape, change, self._clock)
         outputs = engine.take_outputs()
-        for name, values in outputs.sides.items():
-            self._sides[name] += values
+        for name, rows in outputs.sides.items():
+            self._sides[name] += engine.sides[name].values(rows)
         self._errors += outputs.errors
-        return outputs.main
+        return engine.output.values(outputs.main) if engine.output else []
 
     def _clocks(self) -> list[tuple[int, int]]:
         """How far the clock of each time is, and which clock's keys come first."""
@@ -236,7 +236,7 @@ class ProcessDriver:
         return any(at is not None and at <= limit for at, (limit, _) in times)
 
     def _load(self, state: KeyState | None) -> Loaded | None:
-        return None if state is None else state.loaded(self.shape, self._clock)
+        return None if state is None else state.loaded(self._clock)
 
 
 def _time(at: When) -> datetime:
