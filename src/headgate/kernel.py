@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from py4j.java_gateway import JavaClass
 from pyspark import SparkContext
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -42,7 +43,12 @@ def jar() -> Path:
 
 
 def _headgate(spark: SparkSession) -> Any:
-    return _jvm(spark).org.apache.spark.sql.headgate.Headgate
+    return _class(spark, "Headgate")
+
+
+def _class(spark: SparkSession | SparkContext, name: str) -> Any:
+    """A class of the kernel; `_jvm.org.apache...` would ask the JVM about each part of its name."""
+    return JavaClass(f"org.apache.spark.sql.headgate.{name}", spark._jvm._gateway_client)  # type: ignore[union-attr]
 
 
 def _jvm(spark: SparkSession) -> Any:
@@ -108,7 +114,7 @@ def decode(
         "metadata": [list(pair) for pair in metadata], "avro_schema": avro_schema,
         "avro_framing": avro_framing,
     }  # fmt: skip
-    api = _jvm(spark).org.apache.spark.sql.headgate.decode.DecodeApi
+    api = _class(spark, "decode.DecodeApi")
     try:
         return _frame(api.apply(_java(raw), json.dumps(spec)), spark)
     except IllegalArgumentException as error:
@@ -220,12 +226,12 @@ def process(
     """
     spark = stream.sparkSession
     mapped = stream.mapInArrow(function, "kind TINYINT")  # only its pickled function is used
-    api = _jvm(spark).org.apache.spark.sql.headgate.process.ProcessApi
+    api = _class(spark, "process.ProcessApi")
     return _frame(api.apply(_java(stream), _java(mapped), json.dumps(dict(spec))), spark)
 
 
 def _window_api(spark: SparkSession) -> Any:
-    return _jvm(spark).org.apache.spark.sql.headgate.window.WindowApi
+    return _class(spark, "window.WindowApi")
 
 
 def _java_column(column: Column) -> Any:
@@ -329,7 +335,7 @@ def state_rows(
     partitions: Sequence[int] | None = None,
 ) -> DataFrame:
     """All rows of one store: partition, key and value; `ids` has one unique id a partition."""
-    java = _jvm(spark).org.apache.spark.sql.headgate.state.StateRows.rows(
+    java = _class(spark, "state.StateRows").rows(
         spark._jsparkSession, folder, operator_id, json.dumps(layout), version, _list(spark, ids),
         None if partitions is None else _list(spark, partitions),
     )  # fmt: skip
@@ -347,7 +353,7 @@ def state_get(
     key: DataFrame,
 ) -> DataFrame:
     """The rows of one key, as `state_rows` has them; `key` is one row of partition_by columns."""
-    java = _jvm(spark).org.apache.spark.sql.headgate.state.StateRows.get(
+    java = _class(spark, "state.StateRows").get(
         spark._jsparkSession, folder, operator_id, json.dumps(layout), version, _list(spark, ids),
         _java(key),
     )  # fmt: skip
@@ -374,7 +380,7 @@ def rewrite_state(
     are empty. `step` is for Spark's operator metadata, which else has the name in the source's.
     """
     try:
-        found = _jvm(spark).org.apache.spark.sql.headgate.state.RewriteState.run(
+        found = _class(spark, "state.RewriteState").run(
             spark._jsparkSession, source, source_version,
             _list(spark, [_list(spark, of) for of in source_ids]), operator_id, step,
             None if old is None else json.dumps(old), json.dumps(new), target, target_version,
@@ -392,12 +398,12 @@ def rewrite_state(
 
 def committed_batches(spark: SparkSession, spec: str) -> str:
     """JSON: sink -> the last batch that is out, for the run of this sinks spec."""
-    return str(_jvm(spark).org.apache.spark.sql.headgate.sink.SinkMarkers.committed(spec))
+    return str(_class(spark, "sink.SinkMarkers").committed(spec))
 
 
 def await_readable(spark: SparkSession, spec: str) -> bool:
     """Wait, not for long, until readers see all that a job's sinks have committed."""
-    return bool(_jvm(spark).org.apache.spark.sql.headgate.sink.SinkMarkers.awaitReadable(spec))
+    return bool(_class(spark, "sink.SinkMarkers").awaitReadable(spec))
 
 
 def need_kafka(spark: SparkSession) -> None:
@@ -416,7 +422,7 @@ def need_pulsar(spark: SparkSession) -> None:
 def _need(spark: SparkSession, class_name: str, lock: str) -> None:
     from headgate.brokers.jars import fetch
 
-    jars = _jvm(spark).org.apache.spark.sql.headgate.MoreJars
+    jars = _class(spark, "MoreJars")
     if not jars.knows(class_name):
         paths = [str(path) for path in fetch(_LOCKS / lock)]
         jars.addUnlessKnown(spark._jsparkSession, class_name, _list(spark, paths))
@@ -457,7 +463,7 @@ def pulsar_topics(
     `access` is the service's `url` with the options of its PulsarAccess. No topic is created.
     """
     need_pulsar(spark)
-    asked = _jvm(spark).org.apache.spark.sql.headgate.pulsar.PulsarTopics
+    asked = _class(spark, "pulsar.PulsarTopics")
     found: dict[str, dict[str, Any]] = json.loads(
         asked.topics(json.dumps(dict(access)), _list(spark, topics))
     )
@@ -465,7 +471,7 @@ def pulsar_topics(
 
 
 def _kafka_admin(spark: SparkSession) -> Any:
-    return _jvm(spark).org.apache.spark.sql.headgate.kafka.KafkaAdmin
+    return _class(spark, "kafka.KafkaAdmin")
 
 
 def verify_files(spark: SparkSession, paths: Sequence[str]) -> dict[str, str]:
@@ -473,14 +479,14 @@ def verify_files(spark: SparkSession, paths: Sequence[str]) -> dict[str, str]:
 
     A file is compared with the checksums that Spark and Hadoop keep beside it, where they do.
     """
-    verify = _jvm(spark).org.apache.spark.sql.headgate.state.VerifyFiles
+    verify = _class(spark, "state.VerifyFiles")
     found = verify.run(spark._jsparkSession, _list(spark, paths))
     return {str(path): str(found[path]) for path in found}
 
 
 def await_sections(spark: SparkSession, lock_file: str, timeout: float) -> bool:
     """Wait until no driver is in the middle of a commit of the job; False if one still is."""
-    fence = _jvm(spark).org.apache.spark.sql.headgate.Fence
+    fence = _class(spark, "Fence")
     return bool(getattr(fence, "await")(lock_file, int(timeout * 1000)))
 
 
@@ -501,12 +507,12 @@ def unfence(spark: SparkSession, spark_folder: str) -> None:
 
 def arm_crash(spark: SparkSession, run: str, point: str) -> None:
     """Make the run's next batch die at a point of its commit (for tests)."""
-    _jvm(spark).org.apache.spark.sql.headgate.sink.Failpoints.arm(run, point)
+    _class(spark, "sink.Failpoints").arm(run, point)
 
 
 def disarm_crash(spark: SparkSession, run: str) -> None:
     """Let the run live after all."""
-    _jvm(spark).org.apache.spark.sql.headgate.sink.Failpoints.disarm(run)
+    _class(spark, "sink.Failpoints").disarm(run)
 
 
 def forget(spark: SparkSession, query_run_id: str) -> None:
@@ -519,14 +525,14 @@ def stop_after_batch(query: Any) -> None:
     # not the active session: that is one per thread, and any thread may stop a job
     context = SparkContext._active_spark_context
     assert context is not None, "a running query has a context"
-    context._jvm.org.apache.spark.sql.headgate.StopAfterBatch.request(str(query.runId))  # type: ignore[union-attr]
+    _class(context, "StopAfterBatch").request(str(query.runId))
 
 
 def trigger_now(query: Any) -> None:
     """Let the query's next batch begin now, not at the end of its interval."""
     context = SparkContext._active_spark_context
     assert context is not None, "a running query has a context"
-    context._jvm.org.apache.spark.sql.headgate.JobClock.triggerNow(str(query.runId))  # type: ignore[union-attr]
+    _class(context, "JobClock").triggerNow(str(query.runId))
 
 
 def explain_failure(error: BaseException) -> tuple[str, str, str | None, str | None]:

@@ -130,9 +130,9 @@ def compile_job(built: BuiltJob, spark: SparkSession, *, parallelism: int) -> Co
         def ways(shared: DataFrame, node: Node = node) -> list[Arrival]:
             return list(arrivals(built, node, _outputs(built, node, shared, needs)))
 
-        if ways(base):
+        if users := ways(base):
             placed = not isinstance(node.operation, SourceOp)
-            fan_out(base, ways, sinks, outlets, parallelism, placed=placed)
+            fan_out(base, users, ways, sinks, outlets, parallelism, placed=placed)
     windows = any(
         isinstance(node.operation, WindowOp) or has_timers(node, "event") for node in built.nodes
     )

@@ -34,17 +34,18 @@ Ways = Callable[[DataFrame], Sequence[Arrival]]
 
 
 def fan_out(
-    base: DataFrame, ways: Ways, sinks: Sinks, outlets: Outlets, partitions: int, *, placed: bool
-) -> None:
-    """Bring the rows of `base` to every user; `ways` gives the users' rows made from a base.
+    base: DataFrame, users: Sequence[Arrival], ways: Ways, sinks: Sinks, outlets: Outlets,
+    partitions: int, *, placed: bool,
+) -> None:  # fmt: skip
+    """Bring the rows of `base` to every user; `ways` gives the users' rows made from another base.
 
     `placed` says that a keyed shuffle has decided which partition each row is in.
     """
-    groups = _groups(base, ways)
+    groups = _groups(base, users, ways)
     if len(groups) > 1:
         base = _shared(base, groups[0], partitions)
         placed = True
-        groups = _groups(base, ways)
+        groups = _groups(base, ways(base), ways)
     for number, group in enumerate(groups):
         # rows that ride along go with the first group; the others see live rows only
         leaf = _deliver(base, group, sinks, outlets, riders=number == 0)
@@ -60,8 +61,7 @@ class _Group:
     chain: bool
 
 
-def _groups(base: DataFrame, ways: Ways) -> list[_Group]:
-    users = ways(base)
+def _groups(base: DataFrame, users: Sequence[Arrival], ways: Ways) -> list[_Group]:
     riders = kernel.OUT in base.columns
     # rows that ride to a sink do not pass an aggregation or a process function, which get the
     # others by themselves

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -40,7 +41,7 @@ class Query(Protocol):
     def exception(self) -> Exception | None:
         """Why it ended, if it failed."""
 
-    def awaitTermination(self, timeout: int | None = None) -> bool | None:
+    def awaitTermination(self, timeout: float | None = None) -> bool | None:
         """Wait for its end, at most so many seconds; raises if it failed."""
 
     def stop(self) -> None:
@@ -98,17 +99,22 @@ class Supervisor:
                 return self._finish()
             self._record()
             self._on_poll()
-            time.sleep(_POLL_SECONDS)
+            self._rest()
         self._record()
         error = self._query.exception()
         return Ended("failed", error) if error is not None else Ended("finished")
+
+    def _rest(self) -> None:
+        """Wait a little, not longer than the query lives."""
+        with suppress(Exception):  # why it failed is asked for when it has ended
+            self._query.awaitTermination(_POLL_SECONDS)
 
     def drain(self) -> Ended:
         """Let a query that ends by itself read what is there, although a stop was asked for."""
         while self._query.isActive and not self._stop.now:
             self._record()
             self._on_poll()
-            time.sleep(_POLL_SECONDS)
+            self._rest()
         return self._cancel() if self._query.isActive else self._ended()
 
     def finish_one(self) -> Ended:
