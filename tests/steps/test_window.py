@@ -247,3 +247,30 @@ def test_early_rows_by_processing_time(job_driver: Make) -> None:
         ("a", "on_time"),
         ("b", "on_time"),
     ]
+
+
+def test_functions_that_spark_takes_apart_can_stand_beside_others(job_driver: Make) -> None:
+    even = F.count_if(F.col("value") % 2 == 0).alias("even")
+
+    @hg.job("apart")
+    def apart(job: hg.Job) -> None:
+        visits = job.source(
+            "visits",
+            hg.topic("log:visits", schema=VISIT),
+            event_time=hg.event_time("at", out_of_orderness="0 seconds"),
+        ).key_by("page")
+        n = F.count("*").alias("n")
+        most = F.max("value").alias("most")
+        early = hg.when(F.col("even") >= 2)
+        by_time = visits.window("by_time", hg.tumbling("1 minute"), n, even, most, early=early)
+        by_time.select("n", "even", "fired_by").sink("by_time_out", hg.topic("log:by_time"))
+        by_count = visits.window("by_count", hg.count_window(3), n, even)
+        by_count.select("n", "even").sink("by_count_out", hg.topic("log:by_count"))
+
+    t = job_driver(apart)
+    t.send("visits", *[record((n, "a", n, n)) for n in range(3)]).run()
+    t.send("visits", record((9, "a", 30, 9))).advance_watermark("visits", time(60)).run()
+    assert t.rows("by_time_out") == [
+        {"n": 3, "even": 2, "fired_by": "early"}, {"n": 4, "even": 2, "fired_by": "on_time"},
+    ]  # fmt: skip
+    assert t.rows("by_count_out") == [{"n": 3, "even": 2}]

@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.planning.PhysicalAggregation
-import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan, UnaryNode}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
@@ -30,7 +30,7 @@ case class CountWindow(child: LogicalPlan, step: String, size: Long, every: Long
 
 object CountWindow {
   def plan(session: SparkSession, window: CountWindow, planLater: LogicalPlan => SparkPlan): SparkPlan = {
-    val aggregate = window.child.asInstanceOf[Aggregate]
+    val aggregate = KeyedWindow.aggregation(window.child)
     val PhysicalAggregation(grouping, functions, results, child) = aggregate: @unchecked
     val layout = CountStores.layout(aggregate, window.keys)
     require(layout.map(_.toJson) == window.stores.map(_.toJson),

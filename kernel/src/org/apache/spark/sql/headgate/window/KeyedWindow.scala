@@ -1,9 +1,9 @@
 package org.apache.spark.sql.headgate.window
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.optimizer.{DecimalAggregates, ReplaceExpressions}
+import org.apache.spark.sql.catalyst.optimizer.{CollapseProject, DecimalAggregates, ReplaceExpressions}
 import org.apache.spark.sql.catalyst.planning.PhysicalAggregation
-import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan, UnaryNode}
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan, Project, UnaryNode}
 import org.apache.spark.sql.headgate.{KeepsState, StoreSpec}
 import org.apache.spark.sql.types._
 
@@ -28,6 +28,17 @@ case class KeyedWindow(child: LogicalPlan, spec: Windowing, keys: Int, stores: S
 }
 
 object KeyedWindow {
+  /**
+   * The aggregation below a window when the optimizer is done with it: to share a part of a function
+   * (RewriteWithExpression, of count_if for instance) it moves results into a projection above it.
+   */
+  def aggregation(child: LogicalPlan): Aggregate = child match {
+    case aggregate: Aggregate => aggregate
+    case Project(results, aggregate: Aggregate) => aggregate.copy(aggregateExpressions =
+      CollapseProject.buildCleanedProjectList(results, aggregate.aggregateExpressions))
+    case other => throw new IllegalStateException(s"a window over ${other.nodeName} instead of an aggregation")
+  }
+
   /** The layout of the state of such an aggregation, before or after the optimizer saw it. */
   def layout(aggregate: Aggregate, keys: Int, windowing: Windowing): Seq[StoreSpec] = {
     // both rules change what a function keeps, and run on any node: do it as they will

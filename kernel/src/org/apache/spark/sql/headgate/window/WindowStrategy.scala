@@ -12,7 +12,7 @@ import org.apache.spark.sql.headgate.RunningBatch
 /** Plans a [[KeyedWindow]] with its Aggregate: partial, shuffle by key, merge, and our operator. */
 object WindowStrategy {
   def plan(session: SparkSession, window: KeyedWindow, planLater: LogicalPlan => SparkPlan): SparkPlan = {
-    val aggregate = window.child.asInstanceOf[Aggregate]
+    val aggregate = KeyedWindow.aggregation(window.child)
     val PhysicalAggregation(grouping, functions, results, child) = aggregate: @unchecked
     val layout = KeyedWindow.layout(aggregate, window.keys, window.spec)
     require(layout.map(_.toJson) == window.stores.map(_.toJson),
