@@ -128,9 +128,12 @@ class PulsarPartition:
         reader = self._read(pulsar.MessageId.earliest)
         try:
             reader.seek(millis)
-            if not reader.has_message_available():
-                return self.last()
-            return self._next(reader).before()
+            while reader.has_message_available():
+                message = self._take(reader)
+                # one that had come before the seek may still be in the reader
+                if message.publish_timestamp() >= millis:
+                    return Place.of(message.message_id()).before()
+            return self.last()
         finally:
             reader.close()
 
@@ -247,9 +250,12 @@ class PulsarPartition:
         return found
 
     def _next(self, reader: pulsar.Reader) -> Place:
+        return Place.of(self._take(reader).message_id())
+
+    def _take(self, reader: pulsar.Reader) -> pulsar.Message:
         message = reader.read_next(_ANSWER_MS)
         self._lengths.append(len(message.data()))
-        return Place.of(message.message_id())
+        return message
 
     def _read(self, id: pulsar.MessageId, queue: int = 1) -> pulsar.Reader:
         return self._client.create_reader(
