@@ -187,9 +187,24 @@ class Plan:
 
     def add(self, step: Step, operation: Operation, schemas: Mapping[str, StructType]) -> Node:
         """Write a step down."""
+        for edge in step.inputs:
+            self._check_gives(step, edge)
         node = Node(step, operation, schemas)
         self.nodes.append(node)
         return node
+
+    def _check_gives(self, step: Step, edge: Edge) -> None:
+        """Refuse the rows of a process function that gives none but to its side outputs."""
+        before = next(n for n in self.nodes if n.step.id == edge.step)
+        operation = before.operation
+        if isinstance(operation, ProcessOp) and edge.output == "out" and not operation.shape.output:
+            raise GraphError(
+                f"'{edge.step}' gives no rows here: no handler says that it yields any",
+                step=step.id,
+                expected="-> hg.Out[...] at a handler",
+                remedy=f"annotate what handlers yield, or use a side output of '{edge.step}'",
+                location=user_location(),
+            )
 
     def note_changing(self, step: str, result: DataFrame) -> None:
         """Remember a step whose rows differ from one attempt of a batch to the next."""

@@ -183,3 +183,44 @@ def test_its_rows_have_no_event_time(spark: SparkSession) -> None:
 
     with pytest.raises(GraphError, match="its function gives whole batches"):
         wrong.describe()
+
+
+class Pages(hg.ArrowProcess):
+    """As in the documents: columns by DDL, a count for each key of the rows."""
+
+    gives = "page STRING, seen BIGINT, input STRING"
+    seen = hg.column_state(int)
+
+    def on_visits(self, rows: pa.RecordBatch, ctx: hg.ArrowContext) -> Iterator[pa.RecordBatch]:
+        more = np.bincount(ctx.key_of, minlength=len(ctx.keys))
+        seen = pc.add(pc.fill_null(self.seen.get(), 0), pa.array(more))
+        self.seen.set(seen)
+        yield self.told(ctx, "visits")
+
+    def on_looks(self, rows: pa.RecordBatch, ctx: hg.ArrowContext) -> Iterator[pa.RecordBatch]:
+        yield self.told(ctx, "looks")
+
+    def told(self, ctx: hg.ArrowContext, input: str) -> pa.RecordBatch:
+        inputs = pa.array([input] * len(ctx.keys))
+        return pa.record_batch({"page": ctx.keys["page"], "seen": self.seen.get(), "input": inputs})
+
+
+@hg.job("pages")
+def pages(job: hg.Job) -> None:
+    visits = job.source("visits", hg.topic("log:visits", schema="page STRING"))
+    looks = job.source("looks", hg.topic("log:looks", schema="page STRING"))
+    given = job.process("pages", Pages(), visits=visits.key_by("page"), looks=looks.key_by("page"))
+    given.sink("out", hg.topic("log:out"))
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_handler_sees_the_keys_of_its_own_rows(spark: SparkSession, together: bool) -> None:
+    with JobDriver(pages, parallelism=1) as t:
+        t.send("visits", *[{"page": page} for page in ("x", "y", "x")])
+        if not together:
+            t.run()
+        t.send("looks", {"page": "q"}, {"page": "x"}).run()
+        rows = sorted((r["input"], r["page"], r["seen"]) for r in t.rows("out") if r["page"] != "q")
+        assert rows == [("looks", "x", 2), ("visits", "x", 2), ("visits", "y", 1)]
+        kept = {row["key"]["page"]: row["seen"] for row in t.state("pages", "seen").all()}
+        assert kept == {"x": 2, "y": 1}

@@ -91,6 +91,8 @@ def _import(file: Path) -> dict[str, object]:
             location=Location(error.filename or str(file), error.lineno or 0),
         ) from error
     except (Exception, SystemExit) as error:
+        if isinstance(error.__cause__, HeadgateError):  # Python 3.11 wraps what __set_name__ raises
+            raise error.__cause__ from None
         raise UsageError(
             f"importing {file.name} failed with {type(error).__name__}: {error}",
             remedy="correct the line, or run the file with python to see more",

@@ -110,22 +110,32 @@ class ArrowTask:
             return
         first = flags > 0
         goes_on = not first[np.argmax(rows)]
-        keys, new = self._load(batch, flags, goes_on)
-        self.context.keys = pa.RecordBatch.from_arrays(
-            keys.flatten(), names=[name for name, _ in self.wire.key.parts]
-        )
+        keys, new, values = self._load(batch, flags, goes_on)
         numbers = np.cumsum(first) - 1 + int(goes_on)
+        changed = False
         for input, handler in enumerate(self.wire.shape.inputs):
             mask = inputs == input
             if not mask.any():
                 continue
             taken = pa.array(mask)
-            self.context.key_of = pa.array(numbers[mask], pa.int64())
+            # a handler sees the keys of its rows, and not those that only other inputs have
+            of = np.unique(numbers[mask])
+            places = pa.array(of, pa.int64())
+            self.context.keys = pa.RecordBatch.from_arrays(
+                keys.take(places).flatten(), names=[name for name, _ in self.wire.key.parts]
+            )
+            for live, column in zip(self._columns, values, strict=True):
+                live.load(column.take(places))
+            self.context.key_of = pa.array(np.searchsorted(of, numbers[mask]), pa.int64())
             self.context.timestamps = batch.column(2).filter(taken).cast(pa.int64()).view(_TIME)
             column = batch.column(_ROWS + input).filter(taken)
             given = pa.RecordBatch.from_arrays(column.flatten(), names=_names(column.type))
             yield from self._call(handler.name, self._handlers[input], given)
-        yield from self._written(keys, new)
+            for at, live in enumerate(self._columns):
+                if live._changed:
+                    values[at] = _replaced(values[at], of, live._values)
+                    changed = True
+        yield from self._written(keys, new, values, changed)
 
     def _times(self, inputs: np.ndarray[Any, Any], numbers: pa.Array) -> None:
         """The watermark and the time of the batch stand in rows of their own before all others."""
@@ -136,21 +146,23 @@ class ArrowTask:
 
     def _load(
         self, batch: pa.RecordBatch, flags: np.ndarray[Any, Any], goes_on: bool
-    ) -> tuple[pa.Array, np.ndarray[Any, Any]]:
-        """The keys of a batch and which are new; their values go into the states."""
+    ) -> tuple[pa.Array, np.ndarray[Any, Any], list[pa.Array]]:
+        """The keys of a batch, which are new, and for each state their values."""
         first = pa.array(flags > 0)
         keys = batch.column(3).filter(first)
         new = flags[flags > 0] != FIRST_WITH_STATE
         held = batch.column(4).filter(first).flatten()  # null in keys that have none
         last = self._last if goes_on else None
+        values = []
         for number, live in enumerate(self._columns):
-            values = held[number].cast(live._codec.arrow)
-            live.load(_after(last.values[number], values) if last else values)
+            column = held[number].cast(live._codec.arrow)
+            values.append(_after(last.values[number], column) if last else column)
         if last is not None:
             keys, new = _after(last.key, keys), np.concatenate([[last.new], new])
-        return keys, new
+        return keys, new, values
 
     def _call(self, name: str, handler: Any, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        given: Any = None
         try:
             given = handler(rows, self.context)
             for value in () if given is None else given:
@@ -158,7 +170,9 @@ class ArrowTask:
                     yield self.writer.batch(0, len(batch), {"o0": batch})
         except Exception as error:
             about = f"for {len(rows)} rows of {len(self.context.keys)} keys"
-            raise HandlerError(self.wire.step, name, None, None, error, about) from error
+            raise HandlerError(
+                self.wire.step, f"on_{name}", None, None, error, about, given
+            ) from error
 
     def _given(self, name: str, value: Any) -> Iterator[pa.Array]:
         """A batch that a handler yielded as a column of structs."""
@@ -181,10 +195,11 @@ class ArrowTask:
         ]
         yield pa.StructArray.from_arrays(columns, fields=list(output.arrow))
 
-    def _written(self, keys: pa.Array, new: np.ndarray[Any, Any]) -> Iterator[pa.RecordBatch]:
+    def _written(
+        self, keys: pa.Array, new: np.ndarray[Any, Any], values: list[pa.Array], changed: bool
+    ) -> Iterator[pa.RecordBatch]:
         """What is to be written of the keys: one that has nothing left is deleted."""
-        values = [live._values for live in self._columns]
-        if any(live._changed for live in self._columns):
+        if changed:
             empty = np.logical_and.reduce([_nulls(column) for column in values])
             kinds = np.where(empty, DELETE, np.where(new, PUT_NEW, PUT)).astype(np.int8)
             kept = pa.array(~(empty & new))
@@ -203,6 +218,15 @@ class ArrowTask:
 
 def _names(kind: pa.StructType) -> list[str]:
     return [kind.field(n).name for n in range(kind.num_fields)]
+
+
+def _replaced(column: pa.Array, places: np.ndarray[Any, Any], values: pa.Array) -> pa.Array:
+    """The column with other values in some places."""
+    if len(values) == len(column):
+        return values
+    order = np.arange(len(column))
+    order[places] = len(column) + np.arange(len(places))
+    return pa.concat_arrays([column, values]).take(pa.array(order, pa.int64()))
 
 
 def _after(first: pa.Array, rest: pa.Array) -> pa.Array:

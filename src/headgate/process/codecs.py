@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from itertools import pairwise
 from typing import Any
 
@@ -42,6 +42,10 @@ class Codec:
         """The values of a column; null is None."""
         return list(column.to_pylist())
 
+    def each(self, column: pa.Array) -> Iterator[Any]:
+        """The same one by one; one that cannot be made raises, and the next one follows."""
+        return iter(self.decode(column))
+
     def encode(self, values: Sequence[Any]) -> pa.Array:
         """A column of values that are normal, or None."""
         return pa.array(values, self.arrow)
@@ -53,6 +57,10 @@ class Codec:
     def copy(self, value: Any) -> Any:
         """The same value, of which nobody else has a part that can be changed."""
         return value
+
+    def kept(self) -> Codec:
+        """The same type as it is in states: what is read is made of its fields and nothing else."""
+        return self
 
     def test(self, value: str, names: dict[str, Any]) -> str:
         """Python that is true if the expression `value` is normal already; may add to `names`."""
@@ -88,6 +96,8 @@ class Scalar(Codec):
     def normal(self, value: Any, at: str) -> Any:
         if value.__class__ is self.kind:
             pass
+        elif self.kind is str and isinstance(value, str):
+            value = str.__str__(value)  # an enum's own would be its name
         elif isinstance(value, (self.kind, *self.also)):
             value = self.kind(value)
         else:
@@ -104,6 +114,18 @@ class Scalar(Codec):
             return "False"  # only Arrow knows whether its digits fit
         test = f"{value}.__class__ is {named(names, self.kind)}"
         return f"{test} and {_LEAST} <= {value} <= {_MOST}" if self.kind is int else test
+
+
+class Exact(Scalar):
+    """Decimal numbers; all have as many digits behind the point as they have when stored."""
+
+    def normal(self, value: Any, at: str) -> Any:
+        value = super().normal(value, at)
+        places = Decimal((0, (1,), -self.arrow.scale))
+        return value.quantize(places, context=_MANY_DIGITS)
+
+
+_MANY_DIGITS = Context(prec=100)
 
 
 class Date(Scalar):
@@ -160,6 +182,9 @@ class ListOf(Codec):
         if not isinstance(value, list | tuple):
             raise TypeMistake(at, self.name, value)
         return [part_of(self.item, v, f"{at}[{n}]") for n, v in enumerate(value)]
+
+    def kept(self) -> Codec:
+        return ListOf(self.item.kept())
 
     def copy(self, value: Any) -> Any:
         if value is None:
@@ -219,6 +244,9 @@ class DictOf(Codec):
             self.key.normal(k, f"a key of {at}"): part_of(self.value, v, f"{at}[{k!r}]")
             for k, v in value.items()
         }
+
+    def kept(self) -> Codec:
+        return DictOf(self.key, self.value.kept())
 
     def copy(self, value: Any) -> Any:
         if value is None:

@@ -161,7 +161,7 @@ class DeclaredState(Declared):
         self, kind: str, value: Codec, key: Codec | None = None, ttl: Duration | None = None
     ) -> None:
         super().__init__()
-        self.kind, self.value, self.key = kind, value, key
+        self.kind, self.value, self.key = kind, value.kept(), key
         self.ttl: timedelta | None = None if ttl is None else parse_duration(ttl, what="ttl")
         if self.ttl == timedelta(0):
             raise GraphError("ttl is 0", remedy="leave it out", location=self.location)
@@ -300,6 +300,14 @@ class Process:
         frame = sys._getframe(1)
         if frame.f_locals is not frame.f_globals:
             _AROUND[cls] = dict(frame.f_locals)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(getattr(type(self), name, None), Declared):
+            raise AttributeError(
+                f"'{name}' is declared by {type(self).__name__} and cannot be replaced: a value is "
+                "kept by its method `set`"
+            )
+        super().__setattr__(name, value)
 
     def open(self) -> None:
         """Called before the first row of a task: open what handlers need."""

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pyspark.sql import Row
 
+from headgate.process.change import Change, ListChange, Loaded, MapChange
 from headgate.process.codecs import TypeMistake
 from headgate.process.declare import Context, Process, Tagged
 from headgate.process.failure import HandlerError, error_row
@@ -22,7 +23,7 @@ from headgate.process.live import (
     live_state,
     time_of,
 )
-from headgate.process.remote import Large
+from headgate.process.records import BadRow
 from headgate.process.shape import Shape
 from headgate.process.yielded import Yielded
 
@@ -31,53 +32,6 @@ NEVER = -(2**63)
 ENDED = 2**63 - 1
 """The watermark when event time has ended."""
 OURS = ("records_", "state_", "waiting_")
-
-
-@dataclass
-class Loaded:
-    """All that a key has when it is taken up, in the order of the layout."""
-
-    values: Sequence[Any]
-    ends: Sequence[int | None]
-    lists: Sequence[list[Any] | Large]
-    nexts: Sequence[int]
-    maps: Sequence[dict[Any, Any] | Large]
-    times: Sequence[int | None]
-    """The timers and, if any state has a time to live, the sweep."""
-    entries: Sequence[int] = ()
-    """How many entries the lists and maps had when the key was last written."""
-
-
-@dataclass
-class ListChange:
-    """What is to be written of a list: `first` is the number of the first new entry."""
-
-    cleared: bool
-    first: int
-    added: list[Any]
-
-
-@dataclass
-class MapChange:
-    """What is to be written of a map."""
-
-    cleared: bool
-    put: dict[Any, Any]
-    removed: list[Any]
-
-
-@dataclass
-class Change:
-    """What is to be written of a key; a key that has nothing left is deleted."""
-
-    empty: bool
-    values: list[Any]
-    ends: list[int | None]
-    entries: list[int]
-    times: list[int | None]
-    old_times: Sequence[int | None]
-    lists: list[ListChange | None]
-    maps: list[MapChange | None]
 
 
 class Now(Context):
@@ -216,7 +170,7 @@ class Engine:
             self._fire()
 
     def _sizes(self) -> list[int]:
-        return [len(there) for there in self.lists] + [len(found) for found in self.maps]
+        return [there.held() for there in self.lists] + [found.held() for found in self.maps]
 
     def _load_nothing(self) -> None:
         for value in self.values:
@@ -269,25 +223,28 @@ class Engine:
     def call(self, name: str, handler: Callable[..., Any], row: Any) -> None:
         """Call a handler; an error of it fails the batch, or goes aside as if it never ran."""
         arguments = (self.context,) if row is None else (row, self.context)
+        given: Any = None
         if self.on_error == "fail":
             try:
-                self.deliver(name, handler(*arguments))
+                given = handler(*arguments)
+                self.deliver(name, given)
             except Exception as error:
-                raise self.failed(name, row, error) from error
+                raise self.failed(name, row, error, given) from error
             return
         marks = [state.mark() for state in self._states]
         times = [timer._at for timer in self.timers]
         counted = self.context.counted.copy()
         kept = self.take_outputs()
         try:
-            self.deliver(name, handler(*arguments))
+            given = handler(*arguments)
+            self.deliver(name, given)
         except Exception as error:
             for state, mark in zip(self._states, marks, strict=True):
                 state.back(mark)
             for timer, at in zip(self.timers, times, strict=True):
                 timer._at = at
             self.context.counted = counted
-            kept.errors.append(error_row(name, self.context.key, row, error))
+            kept.errors.append(error_row(name, self.context.key, row, error, given))
         else:
             kept.main += self.outputs.main
             kept.times += self.outputs.times
@@ -296,9 +253,15 @@ class Engine:
                 kept.side_times[side] += self.outputs.side_times[side]
         self.outputs = kept
 
-    def failed(self, name: str, row: Any, error: Exception) -> HandlerError:
-        """The error of a handler with all that helps to find it."""
-        return HandlerError(self.step, name, self.context.key, row, error)
+    def bad_row(self, name: str, bad: BadRow) -> None:
+        """Take note of a row that cannot be given to its handler."""
+        if self.on_error == "fail":
+            raise self.failed(name, bad.row, bad.error) from bad.error
+        self.outputs.errors.append(error_row(name, self.context.key, bad.row, bad.error))
+
+    def failed(self, name: str, row: Any, error: Exception, given: Any = None) -> HandlerError:
+        """The error of a handler with all that helps to find it, and what it gave till then."""
+        return HandlerError(self.step, f"on_{name}", self.context.key, row, error, given=given)
 
     def deliver(self, name: str, result: Any) -> None:
         """Take what a handler gave."""
@@ -361,11 +324,11 @@ class Engine:
         lists: list[ListChange | None] = []
         for number, there in enumerate(self.lists):
             first = 0 if there._cleared else self._nexts[number]
-            entries += [len(there), first + len(there._new)]
+            entries += [there.held(), first + len(there._new)]
             lists.append(ListChange(there._cleared, first, there._new) if there._changed else None)
         maps: list[MapChange | None] = []
         for found in self.maps:
-            entries.append(len(found))
+            entries.append(found.held())
             put = {k: found._data[k] for k in found._put}
             maps.append(
                 MapChange(found._cleared, put, list(found._gone)) if found._changed else None
@@ -384,7 +347,7 @@ class Engine:
             ttl
             for state, ttl in zip(self._states, self._ttls, strict=True)
             if ttl is not None
-            and (state._value is not None if isinstance(state, LiveValue) else len(state))
+            and (state._value is not None if isinstance(state, LiveValue) else state.held())
         ]
         if not waits:
             return None

@@ -6,6 +6,7 @@ import json
 import sysconfig
 import traceback
 from pathlib import Path
+from types import GeneratorType
 from typing import Any
 
 from pyspark.sql import Row
@@ -17,15 +18,30 @@ _LIBRARIES = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib",
 MARK = "HEADGATE_HANDLER"
 
 
-def user_frames(error: BaseException) -> list[traceback.FrameSummary]:
-    """The lines that an error went through, but ours and those of libraries, if there are any."""
+def user_lines(error: BaseException, given: Any = None) -> list[str]:
+    """The lines that an error went through, but ours and those of libraries, if there are any.
+
+    An error about what a handler gave went through none of the handler's: there it is where the
+    generator `given` waits.
+    """
     frames = list(traceback.extract_tb(error.__traceback__))
     mine = [
         f
         for f in frames
         if not f.filename.startswith((_OURS, *_LIBRARIES, "<")) and "/pyspark/" not in f.filename
     ]
-    return mine or frames
+    if not mine and (waiting := _waiting(given)):
+        return waiting
+    return [f"{f.filename}:{f.lineno}" for f in mine or frames]
+
+
+def _waiting(given: Any) -> list[str]:
+    """Where a generator, and those that it hands on, have yielded."""
+    found: list[str] = []
+    while isinstance(given, GeneratorType) and given.gi_frame is not None:
+        found.append(f"{given.gi_frame.f_code.co_filename}:{given.gi_frame.f_lineno}")
+        given = given.gi_yieldfrom
+    return found
 
 
 def key_text(key: Any) -> str:
@@ -46,7 +62,7 @@ def said(error: BaseException) -> str:
 
 
 class HandlerError(Exception):
-    """A handler raised; the user's own frames come first."""
+    """A handler, or `open`, raised; the user's own frames come first."""
 
     def __init__(
         self,
@@ -56,16 +72,17 @@ class HandlerError(Exception):
         row: Any,
         error: BaseException,
         about: str | None = None,
+        given: Any = None,
     ) -> None:
         self._about = about or _about(key, row)
         self.step, self.handler, self.key, self.row, self.error = step, handler, key, row, error
-        self.frames = [f"{f.filename}:{f.lineno}" for f in user_frames(error)]
+        self.frames = user_lines(error, given)
         super().__init__(self._text())
 
     def _text(self) -> str:
         place = f" at {self.frames[-1]}" if self.frames else ""
         name = f"step '{self.step}': " if self.step else ""
-        return f"{name}on_{self.handler} failed{place} with {said(self.error)}, {self._about}"
+        return f"{name}{self.handler} failed{place} with {said(self.error)}, {self._about}"
 
     def for_jvm(self) -> str:
         """All of it in a line that is found again in what Spark says of a failure."""
@@ -83,13 +100,15 @@ def _about(key: Row | None, row: Any) -> str:
     return f"for the key {key_text(key)}{more}"
 
 
-def error_row(handler: str, key: Row, row: Any, error: BaseException) -> dict[str, Any]:
+def error_row(
+    handler: str, key: Row, row: Any, error: BaseException, given: Any = None
+) -> dict[str, Any]:
     """A failure as a row of the side output `errors`."""
-    frames = user_frames(error)
+    lines = user_lines(error, given)
     return {
         "handler": f"on_{handler}",
         "key": key_text(key),
         "row": None if row is None else shortened(row, 10_000),
         "error": said(error),
-        "location": f"{frames[-1].filename}:{frames[-1].lineno}" if frames else None,
+        "location": lines[-1] if lines else None,
     }

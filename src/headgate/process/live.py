@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any
 
-from headgate.process.codecs import Scalar, TypeMistake
+from headgate.process.codecs import Codec, Scalar, TypeMistake
 from headgate.process.declare import (
     DeclaredState,
     DeclaredTimer,
@@ -45,13 +45,24 @@ def time_of(micros: int) -> datetime:
         return datetime.min if micros < 0 else datetime.max
 
 
+_NOBODY = object()
+"""In place of a key that no entry can have."""
+
+
+def plain_kind(codec: Codec) -> type | None:
+    """The class whose instances need no other check; None if there is none."""
+    if type(codec) is not Scalar or codec.kind is int:
+        return None
+    return codec.kind
+
+
 class _Live:
     def __init__(self, declared: DeclaredState) -> None:
         self._declared = declared
         self._codec = declared.value
         self._ok = declared.value.is_normal()
         # most states are plain values, whose check is not worth a call
-        self._kind = declared.value.kind if type(declared.value) is Scalar else None
+        self._kind = plain_kind(declared.value)
         self._changed = 0
 
     def _kept(self, value: Any) -> Any:
@@ -160,6 +171,12 @@ class LiveList(_Live, ListState[Any]):
         return map(self._codec.copy, values) if self._codec.changeable else values
 
     def __len__(self) -> int:
+        if self._declared.ttl is not None and isinstance(self._old, Large):
+            iter(self)  # only all of them tell how many are over
+        return self.held()
+
+    def held(self) -> int:
+        """How many entries there are, maybe with some that are over."""
         old = self._old
         return (old.size if isinstance(old, Large) else len(old)) + len(self._new)
 
@@ -197,6 +214,7 @@ class LiveMap(_Live, MapState[Any, Any]):
         assert declared.key is not None
         self._keys = declared.key
         self._key_ok = declared.key.is_normal()
+        self._key_kind = plain_kind(declared.key)
         self.load({})
 
     def load(self, data: dict[Any, Any] | Large) -> None:
@@ -211,12 +229,8 @@ class LiveMap(_Live, MapState[Any, Any]):
 
     def _fetch(self, key: Any) -> None:
         """Make sure that an entry is here, if there is one."""
-        if self._large is None or key in self._data or key in self._absent:
+        if self._large is None or key is _NOBODY or key in self._data or key in self._absent:
             return
-        try:
-            key = key if self._key_ok(key) else self._keys.normal(key, "")
-        except TypeMistake:
-            return  # no entry has such a name
         found = self._large.one(key)
         if found:
             self._data[key] = found[0]
@@ -232,23 +246,37 @@ class LiveMap(_Live, MapState[Any, Any]):
                     self._data.setdefault(key, value)
             self._unseen = 0
 
+    def _name(self, key: Any) -> Any:
+        """A key as it is kept; what no entry can be called is nobody's name."""
+        if key.__class__ is self._key_kind or self._key_ok(key):
+            return key
+        try:
+            return self._keys.normal(key, "")
+        except TypeMistake:
+            return _NOBODY
+
     def __getitem__(self, key: Any) -> Any:
+        name = self._name(key)
         if self._large is not None:
-            self._fetch(key)
-        value = self._data[key]
+            self._fetch(name)
+        if name not in self._data:
+            raise KeyError(key)
+        value = self._data[name]
         return self._codec.copy(value) if self._codec.changeable else value
 
     def get(self, key: Any, default: Any = None) -> Any:
+        name = self._name(key)
         if self._large is not None:
-            self._fetch(key)
+            self._fetch(name)
         if self._codec.changeable:
-            return self[key] if key in self._data else default
-        return self._data.get(key, default)
+            return self._codec.copy(self._data[name]) if name in self._data else default
+        return self._data.get(name, default)
 
     def __contains__(self, key: object) -> bool:
+        name = self._name(key)
         if self._large is not None:
-            self._fetch(key)
-        return key in self._data
+            self._fetch(name)
+        return name in self._data
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if not self._key_ok(key):
@@ -262,12 +290,15 @@ class LiveMap(_Live, MapState[Any, Any]):
         self._changed = 1
 
     def __delitem__(self, key: Any) -> None:
+        name = self._name(key)
         if self._large is not None:
-            self._fetch(key)
-        del self._data[key]
-        self._put.pop(key, None)
-        self._gone[key] = None
-        self._absent.add(key)
+            self._fetch(name)
+        if name not in self._data:
+            raise KeyError(key)
+        del self._data[name]
+        self._put.pop(name, None)
+        self._gone[name] = None
+        self._absent.add(name)
         self._changed = 1
 
     def __iter__(self) -> Iterator[Any]:
@@ -276,6 +307,12 @@ class LiveMap(_Live, MapState[Any, Any]):
         return iter(sorted(self._data))
 
     def __len__(self) -> int:
+        if self._declared.ttl is not None:
+            self._fetch_all()  # only all of them tell how many are over
+        return self.held()
+
+    def held(self) -> int:
+        """How many entries there are, maybe with some that are over."""
         return len(self._data) + self._unseen
 
     def clear(self) -> None:

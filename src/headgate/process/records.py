@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import repeat
 from operator import attrgetter, itemgetter
 from typing import Any, ClassVar
 
@@ -37,11 +38,15 @@ class Struct(Codec):
         return [(number, codec) for number, (_, codec) in enumerate(self.parts)]
 
     def decode(self, column: pa.Array) -> list[Any]:
+        return with_nulls(self.make(self._columns(column), len(column)), column)
+
+    def _columns(self, column: pa.Array) -> list[list[Any]]:
+        """The values of each part."""
         columns = []
         for name, codec in self.parts:
             at = column.type.get_field_index(name)
             columns.append(codec.decode(column.field(at)) if at >= 0 else [None] * len(column))
-        return with_nulls(self.make(columns, len(column)), column)
+        return columns
 
     def encode(self, values: Sequence[Any]) -> pa.Array:
         gone = [value is None for value in values]
@@ -74,6 +79,17 @@ class Record(Struct):
         self.changeable = not parameters.frozen or any(c.changeable for _, c in parts)
         self._plain = all(fields[n].init and not fields[n].kw_only for n, _ in parts)
         self.defaults = {n: d for n, _ in parts if (d := _default(fields[n])) is not None}
+        self._filled = self.defaults.keys() - self.optional
+        """Fields that are never None: where there is nothing they have their default."""
+        self.own_start = not parameters.init or hasattr(kind, "__post_init__")
+        """Whether code of the user's runs when one is made."""
+        self._started = True
+
+    def kept(self) -> Record:
+        made = Record(self.kind, [(n, c.kept()) for n, c in self.parts], self.optional)
+        # to start one again with each batch might change it
+        made._started = not self.own_start
+        return made
 
     def with_parts(self, names: Collection[str]) -> Record:
         """The same dataclass made from some of its fields: the others take their defaults."""
@@ -82,6 +98,9 @@ class Record(Struct):
     def make(self, columns: Sequence[list[Any]], size: int) -> list[Any]:
         names = [name for name, _ in self.parts]
         fields = [f.name for f in dataclasses.fields(self.kind) if f.init]
+        if not self._started:
+            rows = zip(*columns, strict=True) if columns else repeat((), size)
+            return [self.of(dict(zip(names, values, strict=True))) for values in rows]
         if self._plain and fields[: len(names)] == names:
             return list(map(self.kind, *columns)) if columns else [self.kind() for _ in range(size)]
         inits = set(fields)
@@ -95,15 +114,25 @@ class Record(Struct):
         return found
 
     def decode(self, column: pa.Array) -> list[Any]:
-        found = super().decode(column)
-        # what was stored before a field was added has null there, and never was None
-        for name in self.defaults.keys() - self.optional:
-            at = column.type.get_field_index(name)
-            if at < 0 or column.field(at).null_count:
-                for value in found:
-                    if value is not None and getattr(value, name) is None:
-                        object.__setattr__(value, name, self.defaults[name]())
-        return found
+        columns = self._columns(column)
+        if column.null_count and self.own_start and self._started:
+            there = column.is_valid().to_pylist()
+            kept = [[v for v, is_there in zip(c, there, strict=True) if is_there] for c in columns]
+            made = iter(self.make(kept, sum(there)))
+            return [next(made) if is_there else None for is_there in there]
+        return with_nulls(self.make(columns, len(column)), column)
+
+    def each(self, column: pa.Array) -> Iterator[Any]:
+        return _Each(self, column) if self.own_start else iter(self.decode(column))
+
+    def _columns(self, column: pa.Array) -> list[list[Any]]:
+        columns = super()._columns(column)
+        for (name, _), values in zip(self.parts, columns, strict=True):
+            # what was stored before a field was added has null there, and never was None
+            if name in self._filled and None in values:
+                fill = self.defaults[name]
+                values[:] = [fill() if value is None else value for value in values]
+        return columns
 
     def part(self, number: int) -> Callable[[Any], Any]:
         return attrgetter(self.parts[number][0])
@@ -114,6 +143,9 @@ class Record(Struct):
         parts = {
             name: part_of(codec, getattr(value, name), f"{at}.{name}") for name, codec in self.parts
         }
+        for name in self._filled:
+            if parts[name] is None:
+                parts[name] = self.defaults[name]()
         if all(parts[name] is getattr(value, name) for name in parts):
             return value
         return self.of(parts)
@@ -133,8 +165,48 @@ class Record(Struct):
     def test(self, value: str, names: dict[str, Any]) -> str:
         tests = [f"{value}.__class__ is {named(names, self.kind)}"]
         for name, codec in self.parts:
-            tests.append(f"({codec.test(f'{value}.{name}', names)} or {value}.{name} is None)")
+            test = codec.test(f"{value}.{name}", names)
+            none = "" if name in self._filled else f" or {value}.{name} is None"
+            tests.append(f"({test}{none})")
         return "(" + " and ".join(tests) + ")"
+
+
+def started(record: Record, row: Any) -> Any:
+    """A row that has only its fields as its class makes it, or the BadRow that came of it."""
+    if not record.own_start:
+        return row
+    parts = {name: getattr(row, name) for name, _ in record.parts}
+    try:
+        return record.make([[value] for value in parts.values()], 1)[0]
+    except Exception as error:
+        return BadRow(parts, error)
+
+
+class BadRow(Exception):
+    """A row of which no dataclass could be made: its own start raised."""
+
+    def __init__(self, row: dict[str, Any], error: Exception) -> None:
+        super().__init__(str(error))
+        self.row, self.error = row, error
+
+
+class _Each:
+    """Rows of a dataclass with a start of its own, each made when it is asked for."""
+
+    def __init__(self, record: Record, column: pa.Array) -> None:
+        self._record = record
+        self._names = [name for name, _ in record.parts]
+        self._rows = zip(*record._columns(column), strict=True)
+
+    def __iter__(self) -> _Each:
+        return self
+
+    def __next__(self) -> Any:
+        parts = zip(self._names, next(self._rows), strict=True)
+        row = started(self._record, self._record.of(dict(parts)))
+        if isinstance(row, BadRow):
+            raise row from row.error
+        return row
 
 
 class RowOf(Struct):

@@ -287,6 +287,14 @@ def _output(cls: type, methods: dict[str, Any], hints: dict[str, dict[str, Any]]
                 location=location_of(method),
             )
         returned = hints[name]["return"]
+        if returned is type(None) and inspect.isgeneratorfunction(inspect.unwrap(method)):
+            raise GraphError(
+                f"{cls.__name__}.on_{name} yields, and its annotation says that it gives nothing",
+                expected="-> hg.Out[...]",
+                got="-> None",
+                remedy="name the type of what it yields",
+                location=location_of(method),
+            )
         for hint in _yielded(returned):
             if hint is Any:
                 raise GraphError(

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from headgate.process.change import Change, Loaded
 from headgate.process.codecs import DictOf, ListOf
-from headgate.process.engine import Change, Loaded
 from headgate.process.layout import Layout, Micros
 from headgate.process.shape import Shape
 

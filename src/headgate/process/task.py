@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
 from pyspark import cloudpickle
 
-from headgate.process.codecs import Codec, DictOf, ListOf
-from headgate.process.records import Record, Struct
+from headgate.errors import GraphError
+from headgate.process.declare import Process
+from headgate.process.shape import class_location
 from headgate.process.wire import Wire
 
 
 def task_function(wire: Wire) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """The function that a task runs over its Arrow batches."""
-    payload, path = _packed(wire), [p for p in sys.path if p]
+    payload, path = packed(wire), [p for p in sys.path if p]
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         import sys
@@ -30,47 +31,56 @@ def task_function(wire: Wire) -> Callable[[Iterator[Any]], Iterator[Any]]:
     return run
 
 
-def _packed(wire: Wire) -> bytes:
-    """The wire's bytes, with the user's own modules in them: a worker may not have their files."""
-    modules = [m for m in _modules(wire) if _is_own(m)]
+def check_travels(function: Process, step: str) -> None:
+    """Refuse a function that cannot be sent to the workers."""
+    try:
+        packed(function)
+    except Exception as error:
+        name = type(function).__name__
+        where = next((a for a, v in vars(function).items() if not _travels(v)), None)
+        raise GraphError(
+            f"{name}{f'.{where}' if where else ''} cannot be sent to the workers: {error}",
+            step=step,
+            remedy="make it in the method `open`, which each task calls before its first row",
+            location=class_location(type(function)),
+        ) from error
+
+
+def packed(thing: object) -> bytes:
+    """Its bytes, with what it uses of the user's modules: a worker may not have their files."""
+    # of all modules: a class that came with one of them and was imported by another would be two
+    own = [m for name, m in list(sys.modules.items()) if _is_own(name, m)]
+    try:
+        return _bytes_with(own, thing)
+    except Exception:
+        # a module with something in it that cannot be sent has to be imported where it is used
+        return _bytes_with([m for m in own if _travels(m, [m])], thing)
+
+
+def _travels(thing: object, own: Sequence[ModuleType] = ()) -> bool:
+    try:
+        return bool(_bytes_with(own, thing))
+    except Exception:
+        return False
+
+
+def _bytes_with(modules: Sequence[ModuleType], thing: object) -> bytes:
     for module in modules:
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     try:
-        packed: bytes = cloudpickle.dumps(wire)  # type: ignore[no-untyped-call]
-        return packed
+        made: bytes = cloudpickle.dumps(thing)  # type: ignore[no-untyped-call]
+        return made
     finally:
         for module in modules:
             cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
-def _modules(wire: Wire) -> Iterator[ModuleType]:
-    kinds: list[type] = list(type(wire.function).__mro__)
-    codecs: list[Codec] = [*wire.rows, *[s.value for s in wire.shape.states]]
-    codecs += [s.value for s in wire.shape.sides]
-    codecs += [wire.shape.output] if wire.shape.output else []
-    for codec in codecs:
-        kinds += _dataclasses(codec)
-    for name in dict.fromkeys(kind.__module__ for kind in kinds):
-        if name in sys.modules:
-            yield sys.modules[name]
-
-
-def _dataclasses(codec: Codec) -> Iterator[type]:
-    if isinstance(codec, Record):
-        yield codec.kind
-    if isinstance(codec, Struct):
-        for _, part in codec.parts:
-            yield from _dataclasses(part)
-    elif isinstance(codec, ListOf):
-        yield from _dataclasses(codec.item)
-    elif isinstance(codec, DictOf):
-        yield from _dataclasses(codec.value)
-
-
-def _is_own(module: ModuleType) -> bool:
+def _is_own(name: str, module: ModuleType) -> bool:
     """Whether a module is a file of the user's, not an installed one or a part of Python."""
-    name = module.__name__.partition(".")[0]
-    if name in sys.stdlib_module_names or name in ("headgate", "pyspark", "__main__"):
+    if getattr(module, "__name__", None) != name:
+        return False
+    first = name.partition(".")[0]
+    if first in sys.stdlib_module_names or first in ("headgate", "pyspark", "__main__"):
         return False
     file = getattr(module, "__file__", None) or ""
-    return bool(file) and "site-packages" not in file and "dist-packages" not in file
+    return file.endswith(".py") and "site-packages" not in file and "dist-packages" not in file

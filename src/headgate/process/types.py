@@ -26,7 +26,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from headgate.process.codecs import AsIs, Codec, Date, DictOf, ListOf, Scalar, Time
+from headgate.process.codecs import AsIs, Codec, Date, DictOf, Exact, ListOf, Scalar, Time
 from headgate.process.records import Record, RowOf, Struct
 
 _SCALARS: dict[Any, Codec] = {
@@ -35,7 +35,7 @@ _SCALARS: dict[Any, Codec] = {
     float: Scalar(float, DoubleType(), pa.float64(), int),
     str: Scalar(str, StringType(), pa.string()),
     bytes: Scalar(bytes, BinaryType(), pa.binary(), bytearray),
-    Decimal: Scalar(Decimal, DecimalType(38, 18), pa.decimal128(38, 18), int),
+    Decimal: Exact(Decimal, DecimalType(38, 18), pa.decimal128(38, 18), int),
     datetime: Time(datetime, TimestampType(), pa.timestamp("us", "UTC")),
     date: Date(date, DateType(), pa.date32()),
 }

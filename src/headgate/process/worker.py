@@ -15,12 +15,13 @@ from pyspark.sql import Row
 
 from headgate.process.arrow import ArrowProcess
 from headgate.process.arrow_task import ArrowTask
+from headgate.process.change import Loaded
 from headgate.process.codecs import DictOf, ListOf
 from headgate.process.declare import DeclaredState, Tagged
-from headgate.process.engine import NEVER, Engine, Loaded
+from headgate.process.engine import NEVER, Engine
 from headgate.process.failure import HandlerError
 from headgate.process.layout import Layout
-from headgate.process.records import RowOf
+from headgate.process.records import BadRow, RowOf
 from headgate.process.remote import NUMBER, Large, Remote
 from headgate.process.wire import CLOCK, FIRST_WITH_STATE, PORT, SECRET, WATERMARK, Wire
 from headgate.process.writer import Writer
@@ -42,28 +43,38 @@ def run_task(payload: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
         yield from _run_arrow(wire, batches)
         return
     engine = Engine(wire.function, wire.shape, step=wire.step, on_error=wire.on_error)
-    engine.function.open()
     task = Task(wire, engine)
-    try:
-        with _collecting_less():
-            yield from task.run(batches)
-    except HandlerError as error:
-        raise HandlerFailed(error.for_jvm()) from error.error
-    finally:
-        if task.remote is not None:
-            task.remote.close()
-        engine.function.close()
+    with _opened(wire):
+        try:
+            with _collecting_less():
+                yield from task.run(batches)
+        finally:
+            if task.remote is not None:
+                task.remote.close()
 
 
 def _run_arrow(wire: Wire, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     task = ArrowTask(wire)
-    wire.function.open()
-    try:
+    with _opened(wire):
         yield from task.run(batches)
+
+
+@contextmanager
+def _opened(wire: Wire) -> Iterator[None]:
+    """Open the function and close it again; what it raises is told as the driver reads it."""
+    function = wire.function
+    try:
+        try:
+            function.open()
+        except Exception as error:
+            about = "before the first row of a task"
+            raise HandlerError(wire.step, "open", None, None, error, about) from error
+        try:
+            yield
+        finally:
+            function.close()
     except HandlerError as error:
         raise HandlerFailed(error.for_jvm()) from error.error
-    finally:
-        wire.function.close()
 
 
 @contextmanager
@@ -131,7 +142,12 @@ class Task:
             yield self.writer.counts(counted)
 
     def _flush(self) -> Iterator[pa.RecordBatch]:
-        return self.writer.flush(self.engine.take_outputs())
+        try:
+            yield from self.writer.flush(self.engine.take_outputs())
+        except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
+            # half of a pair of UTF-16, for instance: no check of a value looks so deep
+            about = "when what the handlers gave was written"
+            raise HandlerError(self.wire.step, "a batch", None, None, error, about) from error
 
     def _key(self) -> Row:
         return self._keys.row(self._number)
@@ -158,7 +174,7 @@ class Task:
         states = self._states(batch, flags)
         at = _BEFORE + len(self.engine.lists) + len(self.engine.maps)
         rows = [
-            iter(codec.decode(_where(batch.column(at + n), inputs == n)))
+            codec.each(_where(batch.column(at + n), inputs == n))
             for n, codec in enumerate(self.wire.rows)
         ]
         names = [handler.name for handler in self.wire.shape.inputs]
@@ -168,7 +184,7 @@ class Task:
         end, first = self._end, self.writer.keys(keys.column)
         handlers, side, take = engine.handlers, engine.on_error == "side", engine.take
         key_number, event = -1, NEVER
-        name, row = "", None
+        name, row, result = "", None, None
         try:
             # names of this loop stand for look-ups that would be made for every row
             out = engine.outputs
@@ -186,7 +202,12 @@ class Task:
                     else:
                         engine.load(self._key, None if self._was_new else next(states))
                 if input >= 0:
-                    name, row = names[input], next(rows[input])
+                    name, result = names[input], None
+                    try:
+                        row = next(rows[input])
+                    except BadRow as bad:
+                        engine.bad_row(name, bad)
+                        continue
                     if side:
                         engine.row(input, row, time)
                         continue
@@ -219,7 +240,7 @@ class Task:
         except HandlerError:
             raise
         except Exception as error:
-            raise engine.failed(name, row, error) from error
+            raise engine.failed(name, row, error, result) from error
 
     def _states(self, batch: pa.RecordBatch, flags: np.ndarray[Any, Any]) -> Iterator[Any]:
         """What the keys of a batch have, in their order."""

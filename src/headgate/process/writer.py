@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from headgate.process.change import Change, ListChange, MapChange
 from headgate.process.codecs import Codec, DictOf, ListOf
-from headgate.process.engine import Change, ListChange, MapChange, Outputs
+from headgate.process.engine import Outputs
 from headgate.process.layout import Layout
 from headgate.process.wire import COUNT, DELETE, PUT, PUT_NEW, Wire
 from headgate.process.yielded import Yielded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -25,19 +26,32 @@ class Yielded:
 
     def __init__(self, codec: Codec) -> None:
         self.codec = codec
+
+    @cached_property
+    def take(self) -> Callable[[Any], tuple[Any, ...] | None]:
+        """Makes a row of a value; None of one that is not as it is stored."""
         names: dict[str, Any] = {}
-        if isinstance(codec, Struct):
-            parts = [(f"v.{name}", part) for name, part in codec.parts]
-        else:
-            parts = [("v", codec)]
-        copies = [f"{named(names, c.copy)}({v})" if c.changeable else v for v, c in parts]
-        row = "(" + "".join(f"{copy}, " for copy in copies) + ")"
-        self.take: Callable[[Any], tuple[Any, ...] | None] = eval(
-            f"lambda v: {row} if {codec.test('v', names)} else None", names
+        test = self.codec.test("v", names)
+        made: Callable[[Any], tuple[Any, ...] | None] = eval(
+            f"lambda v: {self._parts(names)} if {test} else None", names
         )
-        """A row, or None if the value is not as it is stored."""
-        self.row: Callable[[Any], tuple[Any, ...]] = eval(f"lambda v: {row}", names)
-        """A row of a value that is as it is stored."""
+        return made
+
+    @cached_property
+    def row(self) -> Callable[[Any], tuple[Any, ...]]:
+        """Makes a row of a value that is as it is stored."""
+        names: dict[str, Any] = {}
+        made: Callable[[Any], tuple[Any, ...]] = eval(f"lambda v: {self._parts(names)}", names)
+        return made
+
+    def _parts(self, names: dict[str, Any]) -> str:
+        """Python that makes the row of `v`."""
+        if isinstance(self.codec, Struct):
+            parts = [(f"v.{name}", part) for name, part in self.codec.parts]
+        else:
+            parts = [("v", self.codec)]
+        copies = [f"{named(names, c.copy)}({v})" if c.changeable else v for v, c in parts]
+        return "(" + "".join(f"{copy}, " for copy in copies) + ")"
 
     def values(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
         """The values again."""

@@ -20,6 +20,7 @@ from headgate.process.declare import DeclaredState, Process
 from headgate.process.engine import OnError
 from headgate.process.records import Record
 from headgate.process.shape import Handler, Shape, columns_of, shape_of
+from headgate.process.task import check_travels
 from headgate.process.types import fits
 from headgate.steps.carried import check_carried, has_carried
 from headgate.steps.window import Keyed, _key_fields
@@ -63,6 +64,7 @@ def add_process(
     except GraphError as error:
         error.step = error.step or name
         raise
+    check_travels(function, name)
     keys = _keys(plan, name, inputs)
     for handler in shape.inputs:
         keyed = inputs[handler.name]

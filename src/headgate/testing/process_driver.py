@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -14,12 +14,13 @@ from pyspark.sql import Row
 from headgate.durations import Duration, parse_duration
 from headgate.errors import NotFoundError, UsageError
 from headgate.process.arrow import ArrowProcess
+from headgate.process.change import Change, Loaded
 from headgate.process.codecs import TypeMistake
 from headgate.process.declare import Process
-from headgate.process.engine import NEVER, Change, Engine, Loaded, OnError
+from headgate.process.engine import NEVER, Engine, OnError
 from headgate.process.failure import HandlerError
 from headgate.process.live import micros_of, time_of
-from headgate.process.records import row_class
+from headgate.process.records import BadRow, row_class, started
 from headgate.process.shape import Handler, Shape, shape_of
 from headgate.process.stored import KeyState, round_trip
 
@@ -62,6 +63,7 @@ class ProcessDriver:
         self,
         function: Process,
         *,
+        inputs: Sequence[str] | None = None,
         on_error: OnError = "fail",
         processing_time: When = "2026-01-01T00:00:00",
     ) -> None:
@@ -72,7 +74,8 @@ class ProcessDriver:
             )
         self._given = function
         self._on_error = on_error
-        self.shape: Shape = shape_of(function)
+        self._inputs = inputs
+        self.shape: Shape = shape_of(function, inputs)
         self._engine = Engine(copy.copy(function), self.shape, on_error=on_error)
         self._memory = _Memory()
         self._event = NEVER
@@ -91,7 +94,9 @@ class ProcessDriver:
     def send_batch(self, rows: Iterable[tuple[str, Record, Any, When | None]]) -> list[Any]:
         """Give several rows in one batch: each has an input, a record, a key and a time or None.
 
-        As in a job, the rows of a key come input by input, in the order of the handlers.
+        As in a job, the rows of a key come input by input: in the order of the driver's `inputs`,
+        which is that of the class's handlers unless it was given. A job has the order of
+        `job.process`.
         """
         calls: dict[tuple[Any, ...], list[_Call]] = {}
         for input, record, key, at in rows:
@@ -175,7 +180,7 @@ class ProcessDriver:
 
     def restored(self) -> ProcessDriver:
         """A driver that goes on from here, with state that went through the real encoders."""
-        driver = ProcessDriver(self._given, on_error=self._on_error)
+        driver = ProcessDriver(self._given, inputs=self._inputs, on_error=self._on_error)
         states = round_trip(self.shape, list(self._memory.states.values()))
         driver._memory = _Memory(
             dict(zip(self._memory.states, states, strict=True)), dict(self._memory.rows)
@@ -200,7 +205,10 @@ class ProcessDriver:
                 row = self._memory.rows[key]
                 engine.load(lambda row=row: row, self._load(loaded))  # type: ignore[misc]
                 for call in calls.get(key, ()):
-                    engine.row(call.number, call.row, call.micros)
+                    if isinstance(call.row, BadRow):
+                        engine.bad_row(self.shape.inputs[call.number].name, call.row)
+                    else:
+                        engine.row(call.number, call.row, call.micros)
                 changes[key] = engine.finish()
         except HandlerError as error:
             engine.take_outputs()
@@ -279,8 +287,15 @@ def _row(handler: Handler, record: Record) -> Any:
             parts[name] = record[name]
         else:
             default = handler.row.defaults.get(name)
-            parts[name] = default() if default else None
-    return _checked(handler, handler.row.of(parts))
+            if default is None:
+                raise UsageError(
+                    f"the record for on_{handler.name} has no '{name}', which "
+                    f"{handler.row.name} has",
+                    got=", ".join(map(str, record)),
+                    remedy="send it, None if it is not known, or give the field a default",
+                )
+            parts[name] = default()
+    return started(handler.row, _checked(handler, handler.row.of(parts)))
 
 
 def _checked(handler: Handler, row: Any) -> Any:

@@ -1,0 +1,154 @@
+"""Mistakes in process functions: told with the user's line, before anything runs if they can be."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import headgate as hg
+from headgate.errors import GraphError, JobFailedError
+from headgate.testing import JobDriver, ProcessDriver
+
+HERE = __file__
+
+
+def line_of(text: str) -> int:
+    """Where some code is in this file."""
+    with open(__file__) as file:
+        return next(n for n, line in enumerate(file, 1) if text in line and "line_of" not in line)
+
+
+@dataclass
+class Checked:
+    key: str
+    n: int
+
+    def __post_init__(self) -> None:
+        if self.n < 0:
+            raise ValueError("negative")
+
+
+@dataclass
+class Told:
+    key: str
+    n: int
+
+
+def job_of(function: hg.Process, on_error: Any = "fail") -> hg.JobDef:
+    @hg.job("mistakes")
+    def made(job: hg.Job) -> None:
+        rows = job.source("rows", hg.topic("log:rows", schema="key STRING, n BIGINT"))
+        given = job.process("faulty", function, on_error=on_error, rows=rows.key_by("key"))
+        given.sink("out", hg.topic("log:out"))
+        if on_error == "side":
+            given.errors.sink("errors", hg.topic("log:errors"))
+
+    return made
+
+
+class Picky(hg.Process):
+    def on_rows(self, row: Checked, ctx: hg.Context) -> hg.Out[Told]:
+        yield Told(row.key, row.n)
+
+
+def test_a_row_that_its_dataclass_refuses_goes_aside(spark: SparkSession) -> None:
+    rows = [{"key": "a", "n": n} for n in (1, -1, 2)]
+    with JobDriver(job_of(Picky(), "side")) as t:
+        t.send("rows", *rows).run()
+        assert [r["n"] for r in t.rows("out")] == [1, 2]
+        [error] = t.rows("errors")
+        assert error["row"] == "{'key': 'a', 'n': -1}"
+        assert error["error"] == "ValueError: negative"
+        assert error["location"] == f"{HERE}:{line_of('raise ValueError(')}"
+        driver = ProcessDriver(Picky(), on_error="side")
+        assert [o.n for row in rows for o in driver.send("rows", row, key={"key": "a"})] == [1, 2]
+        assert driver.errors == [error]
+    with JobDriver(job_of(Picky())) as t:
+        t.send("rows", *rows)
+        with pytest.raises(JobFailedError, match="on_rows failed") as caught:
+            t.run()
+        assert "ValueError: negative, for the key key='a' and the row" in str(caught.value)
+        assert caught.value.step == "faulty"
+
+
+class Slip(hg.Process):
+    def on_rows(self, row: Told, ctx: hg.Context) -> hg.Out[Told]:
+        yield from self.more(row)
+
+    def more(self, row: Told) -> hg.Out[Told]:
+        yield Told(row.key, str(row.n))  # type: ignore[arg-type]
+
+
+def test_a_wrong_value_is_told_with_the_line_that_yields_it(spark: SparkSession) -> None:
+    line = line_of("yield Told(row.key, str(row.n))")
+    with JobDriver(job_of(Slip())) as t:
+        t.send("rows", {"key": "a", "n": 1})
+        with pytest.raises(JobFailedError, match=rf"on_rows failed at {HERE}:{line} with"):
+            t.run()
+    driver = ProcessDriver(Slip(), on_error="side")
+    driver.send("rows", Told("a", 1), key="a")
+    assert driver.errors[0]["location"] == f"{HERE}:{line}"
+
+
+class Half(hg.Process):
+    def on_rows(self, row: Told, ctx: hg.Context) -> hg.Out[str]:
+        yield "\ud800"
+
+
+class Closed(hg.Process):
+    def open(self) -> None:
+        raise OSError("no such door")
+
+    def on_rows(self, row: Told, ctx: hg.Context) -> hg.Out[str]:
+        yield row.key
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [(Half(), "what the handlers gave was written"), (Closed(), "open failed at .*no such door")],
+)
+def test_the_step_is_named_whatever_fails(
+    spark: SparkSession, function: hg.Process, said: str
+) -> None:
+    with JobDriver(job_of(function)) as t:
+        t.send("rows", {"key": "a", "n": 1})
+        with pytest.raises(JobFailedError, match=said) as caught:
+            t.run()
+        assert caught.value.step == "faulty"
+
+
+class Locked(hg.Process):
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def on_rows(self, row: Told, ctx: hg.Context) -> hg.Out[str]:
+        yield row.key
+
+
+class Silent(hg.Process):
+    def on_rows(self, row: Told, ctx: hg.Context) -> None: ...
+
+
+class SaysNothing(hg.Process):
+    def on_rows(self, row: Told, ctx: hg.Context) -> None:
+        yield row  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (Locked(), "Locked.lock cannot be sent to the workers"),
+        (Silent(), "'faulty' gives no rows here"),
+        (SaysNothing(), "SaysNothing.on_rows yields, and its annotation says"),
+    ],
+)
+def test_it_is_refused_before_anything_runs(
+    spark: SparkSession, function: hg.Process, said: str
+) -> None:
+    with pytest.raises(GraphError, match=said) as caught:
+        job_of(function).describe()
+    assert caught.value.location is not None
