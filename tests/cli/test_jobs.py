@@ -62,7 +62,7 @@ def checkpoint(run: RunHome, id: int = 17, *, age: float = 4.0) -> CheckpointRec
         "orders": {"records_out": 11_904_220, "records_out_malformed": 3},
         "users": {"records_out": 50_000},
         "users_lookup": {"records_in": 11_954_220, "records_out": 11_904_100,
-                         "records_out_missing": 120},
+                         "records_out_missing": 120, "state_inserted": 5, "retries": 1200},
         "enriched": {"records_in": 11_904_100, "records_out": 11_904_100},
     }  # fmt: skip
     record = CheckpointRecord(
@@ -158,7 +158,8 @@ def test_show_steps_is_a_table_of_counts(
     assert lines[0].startswith("store  CRASHED since ")
     assert "run r1" in lines[0]
     assert lines[0].endswith("local[2]   spark 4.2.0")
-    rows = {line.split()[0]: line for line in lines[2:]}
+    assert lines[-1] == "users_lookup counted  retries 1,200"
+    rows = {line.split()[0]: line for line in lines[2:-1]}
     assert list(rows) == ["orders", "users", "users_lookup", "enriched"]
     assert rows["users_lookup"].split()[1:8] == [
         "lookup", "11,954,220", "11,904,100", "missing", "120", "50,000", "9.1",
@@ -211,7 +212,7 @@ def test_show_tells_why_the_watermark_stands_still_and_what_to_do(
         'idle_after="1 minute")',
     ]
     assert invoke(["show", "store", "--steps", "--home", str(tmp_path)]) == 0
-    rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()[2:]}
+    rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()[2:-1]}
     assert rows["orders"][-1] == minutes(9).astimezone().strftime("%H:%M:%S")
     assert rows["users_lookup"][-1] == minutes(2).astimezone().strftime("%H:%M:%S")
 
@@ -250,6 +251,7 @@ def test_show_json_has_utc_times_and_a_version(
     assert data["since"].endswith("Z")
     steps = {step["step"]: step for step in data["steps"]}
     assert steps["users_lookup"]["side"] == {"missing": 120}
+    assert steps["users_lookup"]["counted"] == {"retries": 1200}
     assert steps["orders"]["records_in"] is None
     assert datetime.fromisoformat(data["since"]).tzinfo == UTC
 

@@ -85,3 +85,26 @@ def test_windows_and_other_sources_are_inputs(spark: SparkSession, tmp_path: Pat
         assert sorted(row["value"] for row in t.rows("out")) == sorted(wanted)
         t.send("events", {"key": "b", "number": 8, "at": NOON.isoformat()}).run()
         assert [row["value"] for row in t.rows("out")] == ["b late 8"]
+
+
+class Zeros(hg.Process):
+    seen = hg.value_state(int)
+
+    def on_numbers(self, row: Row, ctx: hg.Context) -> hg.Out[str]:
+        self.seen.set((self.seen.get() or 0) + 1)
+        yield f"{ctx.key.number} {self.seen.get()}"
+
+
+def test_zero_is_one_key_whatever_its_sign(spark: SparkSession) -> None:
+    @hg.job("zeros")
+    def zeros(job: hg.Job) -> None:
+        numbers = job.source("numbers", hg.topic("log:numbers", schema="number DOUBLE"))
+        told = job.process("zeros", Zeros(), numbers=numbers.key_by("number"))
+        told.sink("out", hg.topic("log:out"))
+
+    with JobDriver(zeros) as t:
+        for number in (0.0, -0.0, -1.5):
+            t.send("numbers", {"number": number})
+        t.run().send("numbers", {"number": -0.0}).run()
+        told = sorted(row["value"] for row in t.rows("out"))
+        assert told == ["-1.5 1", "0.0 1", "0.0 2", "0.0 3"]

@@ -149,7 +149,7 @@ def _steps_text(status: JobStatus, steps: list[StepStatus]) -> str:
         "STEP", "KIND", "RECORDS IN", "RECORDS OUT", "SIDE", "STATE ROWS", "STATE SIZE",
         "WATERMARK",
     ]  # fmt: skip
-    return table(
+    counts = table(
         head,
         [
             [
@@ -166,6 +166,12 @@ def _steps_text(status: JobStatus, steps: list[StepStatus]) -> str:
         ],
         right=["RECORDS IN", "RECORDS OUT", "STATE ROWS", "STATE SIZE"],
     )
+    own = [
+        f"{step.name} counted  " + "  ".join(f"{name} {n:,}" for name, n in step.counted.items())
+        for step in steps
+        if step.counted
+    ]
+    return "\n".join([counts, *own])
 
 
 def _watermark(record: CheckpointRecord | None, step: StepStatus) -> str:
@@ -231,4 +237,5 @@ def _step_json(step: StepStatus) -> dict[str, Any]:
         "side": dict(step.side),
         "state_rows": step.state_rows,
         "state_bytes": step.state_bytes,
+        "counted": dict(step.counted),
     }

@@ -12,6 +12,8 @@ from typing import Any
 from headgate.graph.text import mermaid, outline
 
 FORMAT_VERSION = 1
+OWN_COUNTS = ("records_", "state_", "waiting_")
+"""How the names of Headgate's own counters begin; all others are counted by users."""
 
 
 def operator_id(step: str) -> int:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pyspark.sql import Row
 
+from headgate.graph.model import OWN_COUNTS
 from headgate.process.change import Change, ListChange, Loaded, MapChange
 from headgate.process.codecs import TypeMistake
 from headgate.process.declare import Context, Process, Tagged
@@ -31,7 +32,6 @@ OnError = Literal["fail", "side"]
 NEVER = -(2**63)
 ENDED = 2**63 - 1
 """The watermark when event time has ended."""
-OURS = ("records_", "state_", "waiting_")
 
 
 class Now(Context):
@@ -63,7 +63,7 @@ class Now(Context):
     def count(self, metric: str, by: int = 1) -> None:
         if not isinstance(metric, str) or not isinstance(by, int):
             raise TypeMistake("a count", "a name and a whole number", (metric, by))
-        if metric.startswith(OURS):
+        if metric.startswith(OWN_COUNTS):
             raise ValueError(f"'{metric}' is a name of Headgate's own counters")
         self.counted[metric] += by
 
