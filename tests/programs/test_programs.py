@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 import pytest
 from pyspark.sql import SparkSession
 
+from examples.countries.countries import country_activity
+from examples.visits.visits import visits_counter
 from headgate.testing import JobDriver, ProcessDriver, assert_crash_safe
-from tests.programs.countries import country_activity
 from tests.programs.orders import order_enrichment
 from tests.programs.settle import Order, Payment, SettleOrders, settle_orders
-from tests.programs.visits import visits_counter
 
 NOON = datetime(2026, 1, 1, 12)
 
