@@ -199,3 +199,16 @@ def test_no_registry_is_named_in_the_code() -> None:
             for own in ("PLAINTEXT://", "CONTROLLER://", "pulsar://", "http://{HOST}"):
                 text = text.replace(own, "")
             assert "://" not in text.replace("http://127.0.0.1", ""), path
+
+
+@pytest.mark.parametrize("count", [1, 30, 31, 500])
+def test_a_long_list_is_shared_and_the_files_of_a_module_stay_together(count: int) -> None:
+    jars = [
+        subject.Jar("org.a", f"part{n // 2}", "1.0", "linux" if n % 2 else "", f"{n:064x}")
+        for n in range(count)
+    ]
+    shares = subject._shares(jars)
+    assert len(shares) == min(4, -(-count // 30))
+    assert sorted(jar.sha256 for share in shares for jar in share) == [j.sha256 for j in jars]
+    places = {(jar.artifact, number) for number, share in enumerate(shares) for jar in share}
+    assert len(places) == len({jar.artifact for jar in jars})

@@ -32,6 +32,9 @@ VARIABLE = "HEADGATE_JAR_CACHE"
 _POLL_SECONDS = 0.2
 _SAY_SECONDS = 5.0
 _ASIDE = ".fetch-"
+_FEW = 30
+"""So many jars are one Ivy's work."""
+_MOST_AT_WORK = 4
 
 # Without the poms, which a complete lock file does not need, a fetch takes half the time.
 _SETTINGS = """<ivysettings>
@@ -178,34 +181,64 @@ def _check(path: Path, jar: Jar) -> None:
 
 
 def _retrieve(jars: list[Jar], aside: Path, name: str, progress: _Progress) -> None:
-    """Let Ivy put the jars into a folder, under the names that they have in the cache."""
-    settings, module, said = aside / "settings.xml", aside / "ivy.xml", aside / "ivy.log"
-    settings.write_text(_SETTINGS, encoding="utf-8")
-    module.write_text(_module(jars), encoding="utf-8")
+    """Let Ivy put the jars into a folder, under the names that they have in the cache.
+
+    It asks for one after the other, so several of them share a long list.
+    """
+    (aside / "settings.xml").write_text(_SETTINGS, encoding="utf-8")
     spark = find_spark_jars(honour_spark_home=False).folder
     ivy = next(spark.glob("ivy-*.jar"), None)
     if ivy is None:
         raise JarError(f"there is no Ivy in {spark}", remedy="install pyspark again")
-    pattern = f"{aside}/[organisation].[artifact]-[revision](-[classifier]).[ext]"
-    command = [str(find_java().executable), "-jar", str(ivy), "-warn", "-settings", str(settings)]
-    command += ["-cache", str(aside / "ivy"), "-ivy", str(module), "-retrieve", pattern]
-    with open(said, "w") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+    command = [str(find_java().executable), "-jar", str(ivy)]
+    at_work: list[tuple[subprocess.Popen[bytes], Path]] = []
     try:
-        while process.poll() is None:
-            progress.look(aside / "ivy")
+        for number, some in enumerate(_shares(jars)):
+            at_work.append(_start_ivy(command, some, aside, number))
+        while any(process.poll() is None for process, _ in at_work):
+            if any(process.poll() for process, _ in at_work):
+                break
+            progress.look(aside)
             time.sleep(_POLL_SECONDS)
     finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-    if process.returncode != 0:
-        reason = _reason(said.read_text(errors="replace"))
-        raise JarError(
-            f"the jars of {name} could not be fetched ({reason})",
-            remedy="check the network and try again; without one, copy the folder "
-            f"{aside.parent} from a machine that has the jars, or set {VARIABLE} to a copy",
+        for process, _ in at_work:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+    for process, log in at_work:
+        if process.returncode > 0:
+            reason = _reason(log.read_text(errors="replace"))
+            raise JarError(
+                f"the jars of {name} could not be fetched ({reason})",
+                remedy="check the network and try again; without one, copy the folder "
+                f"{aside.parent} from a machine that has the jars, or set {VARIABLE} to a copy",
+            )
+
+
+def _shares(jars: list[Jar]) -> list[list[Jar]]:
+    """The jars of a long list in several; those of one module stay together."""
+    count = min(_MOST_AT_WORK, -(-len(jars) // _FEW))
+    shares: list[list[Jar]] = [[] for _ in range(count)]
+    modules = {(jar.group, jar.artifact, jar.version): None for jar in jars}
+    of = {module: number % count for number, module in enumerate(modules)}
+    for jar in jars:
+        shares[of[jar.group, jar.artifact, jar.version]].append(jar)
+    return shares
+
+
+def _start_ivy(
+    command: list[str], jars: list[Jar], aside: Path, number: int
+) -> tuple[subprocess.Popen[bytes], Path]:
+    module, log = aside / f"module-{number}.xml", aside / f"ivy-{number}.log"
+    module.write_text(_module(jars), encoding="utf-8")
+    pattern = f"{aside}/[organisation].[artifact]-[revision](-[classifier]).[ext]"
+    words = ["-warn", "-settings", str(aside / "settings.xml"), "-ivy", str(module)]
+    words += ["-cache", str(aside / f"ivy-{number}"), "-retrieve", pattern]
+    with open(log, "w") as out:
+        started = subprocess.Popen(
+            command + words, stdout=out, stderr=out, stdin=subprocess.DEVNULL
         )
+    return started, log
 
 
 def _reason(said: str) -> str:
@@ -284,15 +317,15 @@ class _Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def look(self, ivy: Path) -> None:
+    def look(self, aside: Path) -> None:
         """Count what is there: Ivy first looks for every jar, then brings them."""
         if self._quiet:
             return
         if self._bar is None and time.monotonic() - self._said < _SAY_SECONDS:
             return
         self._said = time.monotonic()
-        found = sum(1 for _ in ivy.glob("*/*/ivy-*.xml"))
-        brought = sum(1 for _ in ivy.glob("*/*/jars/*.jar"))
+        found = sum(1 for _ in aside.glob("ivy-*/*/*/ivy-*.xml"))
+        brought = sum(1 for _ in aside.glob("ivy-*/*/*/jars/*.jar"))
         text = f"{brought} of {self._total} jars of {self._name}"
         if self._bar is not None:
             done = min(found, self._total) + brought
