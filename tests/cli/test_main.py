@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from uuid import uuid4
 
@@ -122,3 +124,21 @@ def test_an_error_in_the_jobs_code_shows_its_line(
     err = capsys.readouterr().err
     assert err.startswith("error: the job's own code raised ZeroDivisionError: division by zero")
     assert err.endswith(f"[{app}:4]\n")
+
+
+def test_a_client_that_crashes_when_it_is_taken_down_does_not_change_the_exit_code() -> None:
+    script = """
+import atexit, os, sys
+from headgate.cli import main as command
+
+class Client:
+    def __del__(self):
+        os.abort()
+
+sys.modules["_pulsar"] = Client()  # as Pulsar's, whose threads are taken down with the process
+atexit.register(print, "at exit")
+command.invoke = lambda arguments: print("done") or 3
+command.main([])
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (3, "done\nat exit\n"), ran.stderr

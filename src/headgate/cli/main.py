@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import os
 import sys
 import sysconfig
 import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 
@@ -63,7 +66,24 @@ _ClickError: Any = typer.BadParameter.__mro__[2]
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its code."""
-    sys.exit(int(invoke(sys.argv[1:] if arguments is None else arguments)))
+    code = int(invoke(sys.argv[1:] if arguments is None else arguments))
+    if "_pulsar" in sys.modules:
+        _leave(code)
+    sys.exit(code)
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process as Python does, but leave C++ libraries as they are.
+
+    Pulsar's client sometimes ends its process with an abort when its threads are taken down
+    (`terminate called without an active exception`): the work was done, and its exit code lost.
+    """
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            with suppress(OSError):  # its reader is gone
+                stream.flush()
+    os._exit(code)
 
 
 def invoke(arguments: Sequence[str]) -> int:

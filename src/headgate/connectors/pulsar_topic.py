@@ -338,9 +338,14 @@ def _check(wanted: NewTopic) -> None:
         )
 
 
+_closed: list[pulsar.Client] = []
+
+
 def _close(client: pulsar.Client) -> None:
     with suppress(pulsar.PulsarException):
         client.close()
+    # to take it down while its threads end may abort the process
+    _closed.append(client)
 
 
 def _next(reader: pulsar.Reader, patience: int) -> pulsar.Message | None:
