@@ -16,6 +16,7 @@ import pulsar
 from headgate.connectors.pulsar_admin import PulsarAdmin
 from headgate.connectors.pulsar_client import PulsarAccess
 from headgate.connectors.pulsar_names import web_address
+from headgate.connectors.pulsar_partition import has_more
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ class Pulsar:
         found = []
         for number, topic in enumerate(self.partitions(name)):
             reader = self.client.create_reader(topic, pulsar.MessageId.earliest)
-            while reader.has_message_available():
+            while has_more(reader):
                 m = reader.read_next(10_000)
                 id = m.message_id()
                 place = f"{id.ledger_id()}:{id.entry_id()}:{id.batch_index()}"

@@ -34,7 +34,7 @@ def first_places(access: PulsarAccess, topic: str) -> dict[str, str]:
         for number, name in enumerate(client.get_topic_partitions(topic)):
             reader = client.create_reader(name, pulsar.MessageId.earliest, receiver_queue_size=1)
             first = None
-            if reader.has_message_available():
+            if has_more(reader):
                 first = Place.of(reader.read_next(_ANSWER_MS).message_id())
             reader.close()
             first = first or _end_of_empty(access, name)
@@ -58,6 +58,18 @@ def _end_of_empty(access: PulsarAccess, topic: str) -> Place | None:
     except HeadgateError:
         return None
     return Place(int(ledgers[0]["ledgerId"]), -1) if ledgers else None
+
+
+def has_more(reader: pulsar.Reader) -> bool:
+    """Whether there is a message behind those that a reader has given.
+
+    Now and then an answer to this question gets lost in the client, which then waits in vain. A
+    broker that is gone does not answer the second time either.
+    """
+    try:
+        return bool(reader.has_message_available())
+    except pulsar.Timeout:
+        return bool(reader.has_message_available())
 
 
 class PulsarPartition:
@@ -112,11 +124,11 @@ class PulsarPartition:
         if self._consumer is not None:
             last = Place.of(self._consumer.get_last_message_id())
             return START if last.entry < 0 else last
-        if self._tail is not None and not self._tail.has_message_available():
+        if self._tail is not None and not has_more(self._tail):
             return self._last
         self._close_tail()
         reader = self._read(pulsar.MessageId.latest)
-        if reader.has_message_available():
+        if has_more(reader):
             self._last = self._next(reader)
             self._tail = reader  # it knows when there is something newer
         else:
@@ -128,7 +140,7 @@ class PulsarPartition:
         reader = self._read(pulsar.MessageId.earliest)
         try:
             reader.seek(millis)
-            while reader.has_message_available():
+            while has_more(reader):
                 message = self._take(reader)
                 # one that had come before the seek may still be in the reader
                 if message.publish_timestamp() >= millis:
@@ -176,7 +188,7 @@ class PulsarPartition:
         """Raise if a message that was read is gone: those behind it may be gone, too."""
         reader = self._read(place.id(self.number))
         try:
-            first = self._next(reader) if reader.has_message_available() else None
+            first = self._next(reader) if has_more(reader) else None
         finally:
             reader.close()
         first = first or _end_of_empty(self._access, self.topic)
@@ -236,7 +248,7 @@ class PulsarPartition:
         reader = self._read(place.id(self.number), queue=1000)
         try:
             found: Place | None = None
-            while reader.has_message_available():
+            while has_more(reader):
                 at = self._next(reader)
                 if found is not None and at.in_entry != found.in_entry:
                     break
