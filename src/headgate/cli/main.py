@@ -75,8 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _leave(code: int) -> NoReturn:
     """End the process as Python does, but leave C++ libraries as they are.
 
-    Pulsar's client sometimes ends its process with an abort when its threads are taken down
-    (`terminate called without an active exception`): the work was done, and its exit code lost.
+    A process with Pulsar's client was seen to end with an abort after its work was done
+    (`terminate called without an active exception`), and its exit code was lost.
     """
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):

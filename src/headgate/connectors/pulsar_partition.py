@@ -63,8 +63,8 @@ def _end_of_empty(access: PulsarAccess, topic: str) -> Place | None:
 def has_more(reader: pulsar.Reader) -> bool:
     """Whether there is a message behind those that a reader has given.
 
-    Now and then an answer to this question gets lost in the client, which then waits in vain. A
-    broker that is gone does not answer the second time either.
+    The client was once seen to wait for its whole time-out for the answer of a broker that ran, so
+    it asks twice. A broker that is gone does not answer the second time either.
     """
     try:
         return bool(reader.has_message_available())
@@ -142,7 +142,8 @@ class PulsarPartition:
             reader.seek(millis)
             while has_more(reader):
                 message = self._take(reader)
-                # one that had come before the seek may still be in the reader
+                # a start by time was once seen to begin with the first message: a reader may have
+                # one from before the seek
                 if message.publish_timestamp() >= millis:
                     return Place.of(message.message_id()).before()
             return self.last()
