@@ -15,7 +15,7 @@ from tests.reliability.topics import Topics, topics_of
 USERS, ITEMS = 3000, 300
 
 
-class Producer(Chunks[list[int]]):
+class Producer(Chunks[int]):
     """Writes orders and user updates, a chunk at a time, not far ahead of the job."""
 
     def __init__(

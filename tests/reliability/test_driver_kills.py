@@ -166,7 +166,7 @@ def test_a_changed_graph_is_refused_while_a_batch_is_out_but_not_committed(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     data, home = tmp_path / "data", tmp_path / "home"
-    Producer(data, orders=5_000, chunks=2, seed=7).run()
+    Producer(data, orders=5_000, chunks=2, seed=7).write_all()
     halted = Driver(STORE, data, home, "--bounded", env={"HEADGATE_HALT": "after_sink:0"})
     assert halted.wait(120) == 1, halted.text()[-3000:]
     other = swapped(tmp_path)

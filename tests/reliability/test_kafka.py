@@ -109,7 +109,7 @@ def test_a_driver_that_was_frozen_past_its_lease_adds_nothing_to_a_topic(
     assert_truth(spark, store, home, 20_000)
 
     more = Producer(store, orders=2_000, chunks=1, seed=8, fresh=False)
-    more.run()  # something that the frozen driver would like to read
+    more.write_all()  # something that the frozen driver would like to read
     kafka = Kafka(store.servers)
     before = {name: kafka.ends(store.prefix + name) for name in OUTPUTS}
     os.killpg(frozen.process.pid, signal.SIGCONT)
@@ -128,7 +128,7 @@ def test_a_batch_is_not_written_again_when_its_group_offsets_have_expired(
     soon = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "1000"}
     with KafkaBroker(tmp_path / "kafka", settings=soon) as broker:
         store = KafkaTopics(broker.servers, "")
-        Producer(store, orders=5_000, chunks=1, seed=9).run()
+        Producer(store, orders=5_000, chunks=1, seed=9).write_all()
         driver = Driver(STORE, store, home, "--bounded", env={"HEADGATE_HALT": "after_sink:0"})
         assert driver.wait(180) == 1, driver.text()[-3000:]
         kafka = Kafka(broker.servers)

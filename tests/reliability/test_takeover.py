@@ -19,7 +19,7 @@ from tests.reliability.test_driver_kills import STORE, assert_truth, checkpoints
 @pytest.mark.slow
 def test_of_two_drivers_started_at_once_one_runs(spark: SparkSession, tmp_path: Path) -> None:
     data, home = tmp_path / "data", tmp_path / "home"
-    Producer(data, orders=5_000, chunks=2, seed=5).run()
+    Producer(data, orders=5_000, chunks=2, seed=5).write_all()
     both = [Driver(STORE, data, home, "--bounded") for _ in range(2)]
     codes = sorted(driver.wait(180) for driver in both)
     assert codes == [0, 5], both[0].text()[-3000:]
@@ -48,7 +48,7 @@ def test_a_driver_that_was_frozen_past_its_lease_writes_nothing_any_more(
     assert_truth(spark, data, home, 20_000)
 
     more = Producer(data, orders=2_000, chunks=1, seed=8, fresh=False)
-    more.run()  # something that the frozen driver would like to read
+    more.write_all()  # something that the frozen driver would like to read
     before = _everything(data, home)
     os.killpg(frozen.process.pid, signal.SIGCONT)
     assert frozen.wait(120) == 1, frozen.text()[-3000:]

@@ -35,7 +35,7 @@ Final = dict[tuple[str, int, int], frozenset[int]]
 """User, start and end of a window, and the events in it."""
 
 
-class Events(Chunks[list[Event]]):
+class Events(Chunks[Event]):
     """Ten minutes of events a chunk, out of order by less than a minute, and some hours late."""
 
     def __init__(
