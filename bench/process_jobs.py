@@ -18,6 +18,7 @@ from bench.spark_process import measure, new_folder, run_spark_process
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 OUTPUT = "totals"
 _TOTAL = "user BIGINT, count BIGINT, before DOUBLE, last DOUBLE"
@@ -84,19 +85,17 @@ def _headgate(spark: SparkSession, data_dir: Path, out_dir: Path, batch: int) ->
 
 
 def _tws(spark: SparkSession, data_dir: Path, out_dir: Path, batch: int) -> None:
+    """The same function by hand: state is asked for, and written, once for all rows of a key."""
     from pyspark.sql import Row
     from pyspark.sql.streaming.stateful_processor import (
         StatefulProcessor,
         StatefulProcessorHandle,
     )
 
-    from headgate import kernel
-    from headgate.connectors.log import LogSource
-
     total = Row("user", "count", "before", "last")
 
     class RunningTws(StatefulProcessor):
-        """The same, with the state read and written once for all rows of a key."""
+        """Holds both values itself while it goes through the rows of a key."""
 
         def init(self, handle: StatefulProcessorHandle) -> None:
             self._state = handle.getValueState("state", "count BIGINT, last DOUBLE")
@@ -111,7 +110,46 @@ def _tws(spark: SparkSession, data_dir: Path, out_dir: Path, batch: int) -> None
         def close(self) -> None:
             pass
 
-    work = out_dir / "_work"
+    _run_tws(spark, RunningTws(), data_dir, out_dir, batch)
+
+
+def _tws_each(spark: SparkSession, data_dir: Path, out_dir: Path, batch: int) -> None:
+    """The same function as it is written for Headgate: two states, used with each row."""
+    from pyspark.sql import Row
+    from pyspark.sql.streaming.stateful_processor import (
+        StatefulProcessor,
+        StatefulProcessorHandle,
+    )
+
+    total = Row("user", "count", "before", "last")
+
+    class EachTws(StatefulProcessor):
+        """Counts the events of a user and keeps the last value."""
+
+        def init(self, handle: StatefulProcessorHandle) -> None:
+            self._count = handle.getValueState("count", "value BIGINT")
+            self._last = handle.getValueState("last", "value DOUBLE")
+
+        def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
+            for row in rows:
+                count = (self._count.get() or (0,))[0] + 1
+                before = (self._last.get() or (0.0,))[0]
+                self._count.update((count,))
+                self._last.update((row.score,))
+                yield total(row.user, count, before, row.score)
+
+        def close(self) -> None:
+            pass
+
+    _run_tws(spark, EachTws(), data_dir, out_dir, batch)
+
+
+def _run_tws(
+    spark: SparkSession, processor: StatefulProcessor, data_dir: Path, out_dir: Path, batch: int
+) -> None:
+    from headgate import kernel
+    from headgate.connectors.log import LogSource
+
     source = LogSource(str(data_dir / TOPIC), schema=READING, options={"max_records": str(batch)})
     readings = kernel.decode(
         source.records(spark, table=False), source.struct(), topic=source.describe(), step=TOPIC,
@@ -119,9 +157,9 @@ def _tws(spark: SparkSession, data_dir: Path, out_dir: Path, batch: int) -> None
     )  # fmt: skip
     query = (
         readings.groupBy("user")
-        .transformWithState(RunningTws(), _TOTAL, "Append", "None")
+        .transformWithState(processor, _TOTAL, "Append", "None")
         .writeStream.format("json")
-        .option("checkpointLocation", str(work / "checkpoint"))
+        .option("checkpointLocation", str(out_dir / "_work" / "checkpoint"))
         .outputMode("append")
         .trigger(availableNow=True)
         .start(str(out_dir / OUTPUT))
@@ -129,7 +167,7 @@ def _tws(spark: SparkSession, data_dir: Path, out_dir: Path, batch: int) -> None
     query.awaitTermination()
 
 
-JOBS = {"headgate": _headgate, "tws": _tws}
+JOBS = {"headgate": _headgate, "tws": _tws, "tws-each": _tws_each}
 
 if __name__ == "__main__":
     # the worker imports the classes by the name of this module, which here is __main__

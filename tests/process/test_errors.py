@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -92,6 +93,50 @@ def test_a_wrong_value_is_told_with_the_line_that_yields_it(spark: SparkSession)
     driver = ProcessDriver(Slip(), on_error="side")
     driver.send("rows", Told("a", 1), key="a")
     assert driver.errors[0]["location"] == f"{HERE}:{line}"
+
+
+class OneText(hg.Process):
+    def on_rows(self, row: Told, ctx: hg.Context) -> hg.Out[str]:
+        return row.key  # a text is many texts, of a letter each
+
+
+class OneRow(hg.Process):
+    def on_rows(self, row: Told, ctx: hg.Context) -> hg.Out[Told]:
+        return row  # type: ignore[return-value]
+
+
+class SomeRows(hg.Process):
+    again = hg.timer("processing")
+
+    def on_rows(self, row: Told, ctx: hg.Context) -> hg.Out[Told]:
+        self.again.set(ctx.processing_time + timedelta(seconds=1))
+        return [row, Told(row.key, -row.n)] if row.n else None  # type: ignore[return-value]
+
+    def on_again(self, ctx: hg.Context) -> hg.Out[Told]:
+        return map(Told, ctx.key, [0])
+
+
+@pytest.mark.parametrize("function", [OneText(), OneRow()])
+def test_a_handler_that_returns_one_row_is_refused(
+    spark: SparkSession, function: hg.Process
+) -> None:
+    line = line_of(f"class {type(function).__name__}(") + 1
+    said = rf"on_rows failed at {HERE}:{line} with .*what on_rows returns is not rows: yield them"
+    with JobDriver(job_of(function)) as t:
+        t.send("rows", {"key": "abc", "n": 1})
+        with pytest.raises(JobFailedError, match=said):
+            t.run()
+    driver = ProcessDriver(function, on_error="side")
+    driver.send("rows", Told("abc", 1), key="abc")
+    assert driver.errors[0]["location"] == f"{HERE}:{line}"
+
+
+def test_a_handler_may_return_rows() -> None:
+    driver = ProcessDriver(SomeRows())
+    assert driver.send("rows", Told("a", 2), key="a") == [Told("a", 2), Told("a", -2)]
+    assert driver.send("rows", Told("b", 0), key="b") == []
+    fired = driver.advance_processing_time("1 second")
+    assert sorted(fired, key=lambda told: told.key) == [Told("a", 0), Told("b", 0)]
 
 
 class Half(hg.Process):

@@ -25,6 +25,7 @@ from headgate.process.live import (
     time_of,
 )
 from headgate.process.records import BadRow
+from headgate.process.returned import many_only
 from headgate.process.shape import Shape
 from headgate.process.yielded import Yielded
 
@@ -112,7 +113,8 @@ class Engine:
         # values alone: a worker loads and writes them without the detours that others need
         self.plain = not (self.lists or self.maps or self.timers or self._expires)
         self.together = Together(self.values)
-        self.handlers = [getattr(function, h.method) for h in shape.inputs]
+        self.handlers = [many_only(getattr(function, h.method)) for h in shape.inputs]
+        self._on_timers = [many_only(getattr(function, f"on_{t.name}")) for t in shape.timers]
         self.output = Yielded(shape.output) if shape.output else None
         self.take = self.output.take if self.output else _no
         self.sides = {s.name: Yielded(s.value) for s in shape.sides}
@@ -204,12 +206,11 @@ class Engine:
             ]
             if not due:
                 return
-            at, _, timer = min(due, key=lambda d: d[:2])
+            at, number, timer = min(due, key=lambda d: d[:2])
             timer.cancel()
-            name = timer._declared.name
             self.context.micros = at
             before = {t: t._at for t in self.timers}
-            self.call(name, getattr(self.function, f"on_{name}"), None)
+            self.call(timer._declared.name, self._on_timers[number], None)
             for other in self.timers:
                 if other._at is not None and other._at != before[other]:
                     ended = self._limits[self.timers.index(other)] == ENDED

@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql import Row
 
 from headgate.process.codecs import shortened
+from headgate.process.returned import NotRows
 
 _OURS = str(Path(__file__).resolve().parents[1])
 _LIBRARIES = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib"))
@@ -22,7 +23,7 @@ def user_lines(error: BaseException, given: Any = None) -> list[str]:
     """The lines that an error went through, but ours and those of libraries, if there are any.
 
     An error about what a handler gave went through none of the handler's: there it is where the
-    generator `given` waits.
+    generator `given` waits, or where the handler begins that gave no rows.
     """
     frames = list(traceback.extract_tb(error.__traceback__))
     mine = [
@@ -30,6 +31,8 @@ def user_lines(error: BaseException, given: Any = None) -> list[str]:
         for f in frames
         if not f.filename.startswith((_OURS, *_LIBRARIES, "<")) and "/pyspark/" not in f.filename
     ]
+    if not mine and isinstance(error, NotRows):
+        return [error.line]
     if not mine and (waiting := _waiting(given)):
         return waiting
     return [f"{f.filename}:{f.lineno}" for f in mine or frames]
