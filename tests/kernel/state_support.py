@@ -17,7 +17,7 @@ from headgate.compile import CompiledJob, compile_job
 from headgate.connectors.log_files import Record
 from headgate.graph import operator_id
 from headgate.jobdef import JobDef
-from headgate.testing.rows import typed
+from headgate.testing.rows import row_of
 from headgate.testing.stand_in import StandInJob
 
 STEP = "users_lookup"
@@ -90,7 +90,7 @@ class Query:
         schema = self.built.node(edge.step).schemas[edge.output]
         topic = self.job.sink(sink)
         found = topic.read() if topic.exists() else ()
-        return [typed(json.loads(r.value or "{}"), schema) for r in found]
+        return [row_of(r.value, schema) for r in found]
 
     @property
     def layouts(self) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ from headgate.snapshots.savepoints import create_savepoint
 from headgate.snapshots.snapshot import find_snapshot, snapshot_of
 from headgate.snapshots.spark_log import latest_committed
 from headgate.state import ROWS, StateReader, StateView
-from headgate.testing.rows import typed
+from headgate.testing.rows import row_of
 from headgate.testing.stand_in import StandInJob
 
 CrashPoint: TypeAlias = Literal["before_sink", "after_sink", "before_commit", "after_commit"]
@@ -191,7 +191,7 @@ class JobDriver:
             return []
         start = self._read.get(sink)
         ends = topic.end_offsets()
-        found = [typed(json.loads(r.value or "{}"), schema) for r in topic.read(start)]
+        found = [row_of(r.value, schema) for r in topic.read(start)]
         self._read[sink] = ends
         return found
 
