@@ -161,3 +161,32 @@ def test_state_is_read_by_name_and_kept_when_a_class_gains_fields(
         t.advance_watermark("events", NOON.replace(hour=21)).run()
         assert t.state("shop", "seen").all() == []
         assert len(t.state("shop", "last").all()) == 2
+
+
+def kept_as(state: Any) -> hg.JobDef:
+    """A job with a state of one of several kinds under one name."""
+
+    class Keeps(hg.Process):
+        kept = state
+
+        def on_events(self, row: Row, ctx: hg.Context) -> hg.Out[str]:
+            yield row.name
+
+    @hg.job("shops")
+    def shops(job: hg.Job) -> None:
+        events = job.source("events", hg.topic("log:events", schema=EVENT))
+        kept = job.process("shop", Keeps(), events=events.key_by("shop"))
+        kept.sink("out", hg.topic("log:out"))
+
+    return shops
+
+
+def test_the_plan_names_a_state_that_is_kept_in_another_way(spark: SparkSession) -> None:
+    with JobDriver(kept_as(hg.map_state(int, str))) as t:
+        t.send("events", event("a", 1, "x")).run()
+        for state, said in (
+            (hg.list_state(str), "state kept was a map with keys BIGINT and is now a list"),
+            (hg.map_state(str, str), "a map with keys BIGINT and is now a map with keys STRING"),
+        ):
+            with pytest.raises(RefusedError, match=said):
+                t.restore(job=kept_as(state)).run()

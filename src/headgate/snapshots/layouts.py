@@ -47,9 +47,7 @@ def compare(old: Sequence[Layout], new: Sequence[Layout]) -> Difference:
     for name in (name for name in before if name in after):
         was, is_ = before[name], after[name]
         if type_name(was["key"]) != type_name(is_["key"]):
-            found += Difference(
-                conflicts=(f"key {type_name(was['key'])} is now {type_name(is_['key'])}",)
-            )
+            found += Difference(conflicts=(_keys(was, is_),))
         elif any(was.get(part) != is_.get(part) for part in ("encoder", "columns", "partition_by")):
             found += Difference(conflicts=(f"store {name} is kept in another order",))
         if _holds_entries(was) and _holds_entries(is_):
@@ -57,6 +55,21 @@ def compare(old: Sequence[Layout], new: Sequence[Layout]) -> Difference:
         else:
             found += _values(was["value"], is_["value"], "")
     return found
+
+
+def _keys(was: Layout, is_: Layout) -> str:
+    """What has changed in the keys of a store."""
+    before, after = was["key"], is_["key"]
+    of_key, of_new = before["fields"][:-1], after["fields"][:-1]
+    if _holds_entries(was) and _holds_entries(is_) and of_key == of_new:
+        return f"state {was['name']} was {_collection(before)} and is now {_collection(after)}"
+    return f"key {type_name(before)} is now {type_name(after)}"
+
+
+def _collection(key: Any) -> str:
+    """What a process function's state is whose entries have this key."""
+    last = key["fields"][-1]
+    return "a list" if last["name"] == "number" else f"a map with keys {type_name(last['type'])}"
 
 
 def _holds_entries(store: Layout) -> bool:
