@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 import headgate as hg
 from headgate.errors import GraphError, JobFailedError
@@ -197,3 +198,51 @@ def test_it_is_refused_before_anything_runs(
     with pytest.raises(GraphError, match=said) as caught:
         job_of(function).describe()
     assert caught.value.location is not None
+
+
+class Overdue(hg.Process):
+    due = hg.timer("event")
+
+    def on_rows(self, row: Checked, ctx: hg.Context) -> hg.Out[Told]:
+        if row.n == 0:
+            raise ValueError("none")
+        assert ctx.timestamp is not None
+        self.due.set(ctx.timestamp + timedelta(minutes=row.n))
+        yield Told(row.key, row.n)
+
+    def on_due(self, ctx: hg.Context) -> None:
+        raise ValueError("too late")
+
+
+@hg.job("overdue")
+def overdue(job: hg.Job) -> None:
+    rows = job.source(
+        "rows", hg.topic("log:rows", schema="key STRING, n BIGINT, at TIMESTAMP"),
+        event_time=hg.event_time("at"),
+    )  # fmt: skip
+    checked = job.process("check", Overdue(), on_error="side", rows=rows.key_by("key"))
+    checked.sink("out", hg.topic("log:out"))
+    per_hour = checked.errors.key_by("error").window(
+        "per_hour", hg.tumbling("1 hour"), F.count("*").alias("n")
+    )
+    per_hour.sink("errors", hg.topic("log:errors"))
+
+
+def test_errors_have_the_time_of_their_row_or_timer(spark: SparkSession) -> None:
+    with JobDriver(overdue) as t:
+        for key, n, at in (
+            ("a", -1, "12:10"),  # refused by its dataclass
+            ("b", 0, "12:20"),  # refused by the handler
+            ("c", 0, "13:20"),
+            ("d", 100, "12:30"),  # whose timer fails at ten past two
+        ):
+            t.send("rows", {"key": key, "n": n, "at": f"2026-01-01T{at}:00"})
+        t.advance_watermark("rows", "2026-01-01T14:30:00").run()
+        t.advance_watermark("rows", "2026-01-01T21:00:00").run()
+        counted = {(r["error"], r["window_start"].hour, r["n"]) for r in t.rows("errors")}
+    assert counted == {
+        ("ValueError: negative", 12, 1),
+        ("ValueError: none", 12, 1),
+        ("ValueError: none", 13, 1),
+        ("ValueError: too late", 14, 1),
+    }

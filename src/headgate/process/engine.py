@@ -78,6 +78,7 @@ class Outputs:
     sides: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
     side_times: dict[str, list[int | None]] = field(default_factory=dict)
     errors: list[dict[str, Any]] = field(default_factory=list)
+    error_times: list[int | None] = field(default_factory=list)
 
 
 class Engine:
@@ -246,6 +247,7 @@ class Engine:
                 timer._at = at
             self.context.counted = counted
             kept.errors.append(error_row(name, self.context.key, row, error, given))
+            kept.error_times.append(self.context.micros)
         else:
             kept.main += self.outputs.main
             kept.times += self.outputs.times
@@ -254,11 +256,12 @@ class Engine:
                 kept.side_times[side] += self.outputs.side_times[side]
         self.outputs = kept
 
-    def bad_row(self, name: str, bad: BadRow) -> None:
+    def bad_row(self, name: str, bad: BadRow, micros: int | None) -> None:
         """Take note of a row that cannot be given to its handler."""
         if self.on_error == "fail":
             raise self.failed(name, bad.row, bad.error) from bad.error
         self.outputs.errors.append(error_row(name, self.context.key, bad.row, bad.error))
+        self.outputs.error_times.append(micros)
 
     def failed(self, name: str, row: Any, error: Exception, given: Any = None) -> HandlerError:
         """The error of a handler with all that helps to find it, and what it gave till then."""

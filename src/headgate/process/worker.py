@@ -206,7 +206,7 @@ class Task:
                     try:
                         row = next(rows[input])
                     except BadRow as bad:
-                        engine.bad_row(name, bad)
+                        engine.bad_row(name, bad, time)
                         continue
                     if side:
                         engine.row(input, row, time)

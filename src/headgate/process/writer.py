@@ -95,7 +95,8 @@ class Writer:
         if outputs.errors:
             number = len(self._outputs)
             errors = pa.array(outputs.errors, _ERRORS)
-            yield self.batch(number, len(errors), {f"o{number}": errors})
+            parts = {f"o{number}": errors, "number": pa.array(outputs.error_times, pa.int64())}
+            yield self.batch(number, len(errors), parts)
         if self._keys:
             yield self._written()
             self._keys, self._rows_kept, self._changes, self._kinds = [], [], [], []

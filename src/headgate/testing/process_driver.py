@@ -206,7 +206,8 @@ class ProcessDriver:
                 engine.load(lambda row=row: row, self._load(loaded))  # type: ignore[misc]
                 for call in calls.get(key, ()):
                     if isinstance(call.row, BadRow):
-                        engine.bad_row(self.shape.inputs[call.number].name, call.row)
+                        name = self.shape.inputs[call.number].name
+                        engine.bad_row(name, call.row, call.micros)
                     else:
                         engine.row(call.number, call.row, call.micros)
                 changes[key] = engine.finish()
