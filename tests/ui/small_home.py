@@ -65,7 +65,7 @@ def _graph(folder: Path) -> dict[str, Any]:
 
 def _record(id: int) -> CheckpointRecord:
     began = BEGAN + timedelta(seconds=10 * id)
-    rows = {"orders": {"records_out": 10}, EVIL: {"records_in": 10, "records_out": 10},
+    rows = {"orders": {"records_out": 10}, EVIL: {"records_in": 10, "records_out": 10, EVIL: 3},
             "out": {"records_in": 10, "records_out": 10}}  # fmt: skip
     totals = {step: {n: v * (id + 1) for n, v in counts.items()} for step, counts in rows.items()}
     return CheckpointRecord(

@@ -118,12 +118,17 @@ def test_texts_of_others_arrive_as_data_and_nothing_else(open_client: TestClient
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy and "unsafe" not in policy
     graph = open_client.get(f"/jobs/{JOB}/plan").json()
-    assert EVIL in [node["id"] for node in graph["nodes"]]
+    (node,) = [node for node in graph["nodes"] if node["id"] == EVIL]
+    assert node["counted"] == {EVIL: 9}  # three in each of three batches
     rows = open_client.get(f"/jobs/{JOB}/outputs/out").json()["rows"]
     assert json.loads(rows[0]["value"]) == {"note": EVIL_ROW}
     metrics = open_client.get("/metrics")
     assert metrics.headers["content-type"].startswith("text/plain")
     assert 'step="\\"><script>' in metrics.text
+    (counted,) = [
+        x for x in metrics.text.split("\n") if x.startswith("headgate_step_counted_total{")
+    ]
+    assert counted.endswith('</script>"} 9') and ',name="\\"><script>' in counted
 
 
 def test_secrets_are_masked(open_client: TestClient) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from headgate.graph.model import OWN_COUNTS
+from headgate.graph.model import counted_by_users
 from headgate.runtime.lease import is_live
 from headgate.snapshots.home import JobHome, RunHome
 from headgate.snapshots.model import CheckpointRecord, EventRecord, LeaseRecord, RunRecord
@@ -124,7 +124,7 @@ def step_statuses(
                 side=side,
                 state_rows=state["rows"] if state else (0 if step["stateful"] else None),
                 state_bytes=state["bytes"] if state else (0 if step["stateful"] else None),
-                counted={n: c for n, c in sorted(totals.items()) if not n.startswith(OWN_COUNTS)},
+                counted=counted_by_users(totals),
             )
         )
     return result

@@ -29,6 +29,7 @@ _FAMILIES = {
     "headgate_step_records_out_total": ("counter", "Records that left a step, by output."),
     "headgate_step_errors_total": ("counter", "Failures of the job that came from a step."),
     "headgate_step_late_records_total": ("counter", "Records that came too late for a step."),
+    "headgate_step_counted_total": ("counter", "What a function has counted, by name."),
     "headgate_step_watermark_timestamp_seconds": ("gauge", "The watermark of a step."),
     "headgate_step_watermark_lag_seconds": ("gauge", "How far the watermark is behind the clock."),
     "headgate_source_pending_records": ("gauge", "Records that are there and not read."),
@@ -140,6 +141,8 @@ def _steps(page: Page, of: Labels, run: RunHome, record: CheckpointRecord, *, li
         for output, count in _outputs(node):
             page.add("headgate_step_records_out_total", {**step, "output": output}, count)
         page.add("headgate_step_late_records_total", step, node.late)
+        for name, count in node.counted.items():
+            page.add("headgate_step_counted_total", {**step, "name": name}, count)
         if node.stateful:
             page.add("headgate_state_rows", step, node.state_rows)
             page.add("headgate_state_bytes", step, node.state_bytes)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from headgate.graph.model import Graph, Step
+from headgate.graph.model import Graph, Step, counted_by_users
 from headgate.runtime.status import step_watermark
 from headgate.snapshots.model import CheckpointRecord
 from headgate.ui.model.view import View
@@ -48,6 +48,8 @@ class NodeView(View):
     """Rows that came too late for it."""
     dropped: int | None
     """Rows that it has let go because it was told to."""
+    counted: Mapping[str, int]
+    """What its function has counted with `ctx.count`."""
     stateful: bool
     state_rows: int | None
     state_bytes: int | None
@@ -140,6 +142,7 @@ def _node(
         waiting=state.get("waiting"),
         late=own.get("records_out_late"),
         dropped=own.get("records_dropped"),
+        counted=counted_by_users(own),
         stateful=step.stateful,
         state_rows=state.get("rows", none),
         state_bytes=state.get("bytes", none),
