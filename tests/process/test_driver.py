@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -197,3 +198,100 @@ def test_mistakes_in_a_test_are_told() -> None:
         driver.state("lasts", key="a")
     with pytest.raises(UsageError, match=r"the row for on_readings\.degrees is not float"):
         driver.send("readings", {"sensor": "a", "degrees": "hot"}, key="a")
+
+
+class Forgetful(hg.Process):
+    """Keeps what is lost between tasks, and what is not."""
+
+    kept = hg.value_state(int)
+
+    def __init__(self, service: list[str]) -> None:
+        self.service = Service(service)
+        self.seen: list[int] = []
+        self.turn = 0
+
+    def open(self) -> None:
+        self.service.told("open")
+
+    def close(self) -> None:
+        self.service.told("close")
+
+    def on_rows(self, row: Reading, ctx: hg.Context) -> hg.Out[str]:
+        ctx.count("rows")
+        self.turn += 1
+        self.seen.append(self.turn)
+        self.kept.set((self.kept.get() or 0) + 1)
+        if row.degrees < 0:
+            raise ValueError("too cold")
+        yield f"{self.turn} {len(self.seen)} {self.kept.get()}"
+
+
+@dataclass
+class Service:
+    calls: list[str]
+
+    def told(self, what: str) -> None:
+        self.calls.append(what)
+
+
+def test_attributes_of_a_function_last_as_long_as_a_batch() -> None:
+    calls: list[str] = []
+    driver = ProcessDriver(Forgetful(calls))
+    row = Reading("s", 1.0)
+    assert driver.send("rows", row, key="a") == ["1 1 1"]
+    assert driver.send("rows", row, key="a") == ["1 1 2"]
+    two = [("rows", row, "a", None), ("rows", row, "b", None)]
+    assert driver.send_batch(two) == ["1 1 3", "2 2 1"]
+    assert calls == ["open", "close"] * 3
+    with pytest.raises(ValueError, match="too cold"):
+        driver.send_batch([("rows", row, "a", None), ("rows", Reading("s", -1.0), "a", None)])
+    assert calls == ["open", "close"] * 4
+    assert driver.state("kept", key="a") == 3
+    assert driver.counts == {"rows": 4}, "what was counted in a batch that failed is not kept"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "seen"),
+    [
+        (float("nan"), float("nan"), None),
+        (0.0, -0.0, 0.0),
+        (NOON, NOON.replace(tzinfo=UTC), NOON),
+        (b"ab", bytearray(b"ab"), b"ab"),
+        ({"a": 1, "b": NOON}, (1, NOON.replace(tzinfo=UTC)), None),
+    ],
+)
+def test_keys_that_are_one_in_a_job_are_one(one: Any, other: Any, seen: Any) -> None:
+    driver = ProcessDriver(Keys())
+    first = driver.send("rows", Reading("s", 1.0), key=other)
+    second = driver.send("rows", Reading("s", 1.0), key=one)
+    assert [first[0][0], second[0][0]] == ["1", "2"]
+    if seen is not None:
+        assert first[0] == f"1 {seen!r}"
+
+
+class Keys(hg.Process):
+    count = hg.value_state(int)
+
+    def on_rows(self, row: Reading, ctx: hg.Context) -> hg.Out[str]:
+        self.count.set((self.count.get() or 0) + 1)
+        yield f"{self.count.get()} {ctx.key[0]!r}"
+
+
+class Ends(hg.Process):
+    long = hg.value_state(int, ttl="7 days")
+    short = hg.value_state(str, ttl="1 hour")
+
+    def on_rows(self, row: Reading, ctx: hg.Context) -> None:
+        if row.degrees:
+            self.long.set(1)
+        else:
+            self.short.set("secret")
+
+
+def test_a_short_time_to_live_does_not_wait_for_a_long_one() -> None:
+    driver = ProcessDriver(Ends())
+    driver.send("rows", Reading("s", 1.0), key="a")
+    driver.send("rows", Reading("s", 0.0), key="a")
+    driver.advance_processing_time("2 hours")
+    (state,) = driver._memory.states.values()
+    assert "secret" not in repr(state) and driver.state("long", key="a") == 1

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -140,9 +142,49 @@ def test_a_handler_may_return_rows() -> None:
     assert sorted(fired, key=lambda told: told.key) == [Told("a", 0), Told("b", 0)]
 
 
+HALF = "\ud800"  # of a pair of UTF-16: json.loads gives it, and nothing can write it
+
+
 class Half(hg.Process):
     def on_rows(self, row: Told, ctx: hg.Context) -> hg.Out[str]:
-        yield "\ud800"
+        yield "ü" if row.n else HALF
+
+
+class HalfState(hg.Process):
+    seen = hg.map_state(str, list[str])
+
+    def on_rows(self, row: Told, ctx: hg.Context) -> hg.Out[str]:
+        yield "ü"
+        self.seen["ü"] = ["ü"] if row.n else [HALF]
+
+
+class Leaves(hg.Process):
+    def on_rows(self, row: Told, ctx: hg.Context) -> hg.Out[str]:
+        if row.n == 0:
+            sys.exit("good bye")
+        yield "ü"
+
+
+class Slammed(hg.Process):
+    def close(self) -> None:
+        raise OSError("the door is stuck")
+
+    def on_rows(self, row: Told, ctx: hg.Context) -> hg.Out[str]:
+        yield row.key
+
+
+class Returned(hg.ArrowProcess):
+    gives = "key STRING, n BIGINT"
+
+    def on_rows(self, rows: pa.RecordBatch, ctx: hg.ArrowContext) -> Any:
+        return rows
+
+
+class Converted(hg.ArrowProcess):
+    gives = "key STRING, n BIGINT"
+
+    def on_rows(self, rows: pa.RecordBatch, ctx: hg.ArrowContext) -> Any:
+        yield pa.record_batch({"key": rows["n"], "n": rows["n"]})
 
 
 class Closed(hg.Process):
@@ -155,16 +197,35 @@ class Closed(hg.Process):
 
 @pytest.mark.parametrize(
     ("function", "said"),
-    [(Half(), "what the handlers gave was written"), (Closed(), "open failed at .*no such door")],
+    [
+        (Half(), f"on_rows failed at {HERE}:.*what on_rows yields is not str that fits STRING"),
+        (HalfState(), f"on_rows failed at {HERE}:.* is not str that fits STRING"),
+        (Leaves(), f"on_rows failed at {HERE}:.* with SystemExit: good bye, for the key key='a'"),
+        (Closed(), f"open failed at {HERE}:.*no such door"),
+        (Slammed(), f"close failed at {HERE}:.*the door is stuck, after the last row"),
+        (Returned(), f"on_rows failed at {HERE}:.*on_rows returns is not rows: yield them"),
+        (
+            Converted(),
+            f"on_rows failed at {HERE}:.*the column key .* fits STRING, but .*int64",
+        ),
+    ],
 )
 def test_the_step_is_named_whatever_fails(
     spark: SparkSession, function: hg.Process, said: str
 ) -> None:
     with JobDriver(job_of(function)) as t:
-        t.send("rows", {"key": "a", "n": 1})
+        t.send("rows", {"key": "a", "n": 0})
         with pytest.raises(JobFailedError, match=said) as caught:
             t.run()
         assert caught.value.step == "faulty"
+
+
+@pytest.mark.parametrize("function", [Half(), HalfState(), Leaves()])
+def test_whatever_fails_for_a_row_goes_aside(spark: SparkSession, function: hg.Process) -> None:
+    with JobDriver(job_of(function, "side")) as t:
+        t.send("rows", {"key": "a", "n": 0}, {"key": "a", "n": 1}).run()
+        assert t.rows("out") == [{"value": "ü"}]
+        assert [row["handler"] for row in t.rows("errors")] == ["on_rows"]
 
 
 class Locked(hg.Process):

@@ -81,20 +81,24 @@ def get(
     target: TargetArgument,
     step: StepArgument,
     key: Annotated[
-        list[str] | None, typer.Option("--key", metavar="NAME=VALUE", help="A part of the key.")
+        list[str] | None,
+        typer.Option("--key", metavar="NAME=VALUE", help="A part of the key; NAME alone is null."),
     ] = None,
     state: StoreOption = "default",
 ) -> None:
     """Show the state of one key."""
+    from headgate.state.plain import json_value, plain_rows
+
     wanted = _key(key or [])
     snapshot = _snapshot(ui, target)
     shape = _shape(snapshot, step, state)
     shape.check_key(step, wanted)
     with _reader(ui, snapshot) as reader:
-        rows = [row.asDict(recursive=True) for row in reader.get(step, wanted, state).collect()]
+        rows = json_value(plain_rows(reader.get(step, wanted, state)))
     if not rows:
+        asked = [f"{k} = null" if v is None else f"{k}={v}" for k, v in wanted.items()]
         raise NotFoundError(
-            f"step '{step}' keeps nothing for {', '.join(key or ['its rows'])} at {snapshot.name}",
+            f"step '{step}' keeps nothing for {', '.join(asked or ['its rows'])} at {snapshot.name}",
             remedy="see which keys there are with headgate state scan",
         )
     at, found = rows[0]["partition"], rows[0]["key"]
@@ -115,11 +119,13 @@ def scan(
     state: StoreOption = "default",
 ) -> None:
     """Show rows of a step's state."""
+    from headgate.state.plain import json_value, plain_rows
+
     snapshot = _snapshot(ui, target)
     _shape(snapshot, step, state)
     with _reader(ui, snapshot) as reader:
         frame = _filtered(reader.frame(step, state), where)
-        rows = [row.asDict(recursive=True) for row in frame.limit(limit).collect()]
+        rows = json_value(plain_rows(frame.limit(limit)))
     ui.data(
         {**_names(snapshot), "step": step, "rows": rows},
         lambda: "\n".join(
@@ -149,6 +155,7 @@ def diff(
     with held(other) as kept, _reader(ui, snapshot) as reader:
         from headgate.state import StateReader
         from headgate.state.diff import diff_states
+        from headgate.state.plain import json_value
 
         second = StateReader(reader.spark, kept)
         counts, rows = diff_states(
@@ -157,15 +164,16 @@ def diff(
             limit=limit,
             apart=reader.shape.apart(step, state),
         )
+        shown = json_value(rows)
     value = {
         "job": snapshot.job,
         "before": snapshot.name,
         "after": other.name,
         "step": step,
         "counts": counts,
-        "rows": rows,
+        "rows": shown,
     }
-    ui.data(value, lambda: "\n".join(_json(row) for row in rows))
+    ui.data(value, lambda: "\n".join(_json(row) for row in shown))
     told = ", ".join(f"{count:,} {what}" for what, count in counts.items())
     ui.say(f"from {snapshot.name} to {other.name}: {told}")
 
@@ -181,6 +189,8 @@ def export(
     state: StoreOption = "default",
 ) -> None:
     """Write a step's state to a file, a JSON object a line."""
+    from headgate.state.plain import in_utc, json_value
+
     if to.exists():
         raise UsageError(f"{to} is there already", remedy="name another file")
     snapshot = _snapshot(ui, target)
@@ -188,9 +198,9 @@ def export(
     count = 0
     aside = to.with_name(f".{to.name}.aside")
     with _reader(ui, snapshot) as reader, aside.open("w", encoding="utf-8") as file:
-        for row in _filtered(reader.frame(step, state), where).toLocalIterator(True):
-            value = {k: v for k, v in row.asDict(recursive=True).items() if k != "partition"}
-            file.write(_json(value) + "\n")
+        frame = _filtered(reader.frame(step, state), where).drop("partition")
+        for row in in_utc(frame).toLocalIterator(True):
+            file.write(_json(json_value(row)) + "\n")
             count += 1
             if count % 100_000 == 0:
                 ui.say(f"{count:,} rows")
@@ -240,15 +250,15 @@ def _filtered(frame: DataFrame, where: str | None) -> DataFrame:
         ) from error
 
 
-def _key(parts: list[str]) -> dict[str, str]:
-    found = {}
+def _key(parts: list[str]) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
     for part in parts:
         name, equals, value = part.partition("=")
-        if not equals or not name:
+        if not name:
             raise UsageError(
-                "--key is not a pair", got=repr(part), remedy="for instance --key user_id=42"
+                "--key names no part", got=repr(part), remedy="for instance --key user_id=42"
             )
-        found[name] = value
+        found[name] = value if equals else None
     return found
 
 
@@ -257,4 +267,4 @@ def _names(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return json.dumps(value, ensure_ascii=False)

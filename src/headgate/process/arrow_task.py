@@ -13,9 +13,10 @@ import pyarrow as pa
 from headgate.process.arrow import ArrowContext, ColumnState, DeclaredColumn
 from headgate.process.codecs import Codec, TypeMistake
 from headgate.process.engine import Now
-from headgate.process.failure import HandlerError
+from headgate.process.failure import FAILURES, HandlerError
 from headgate.process.layout import Layout
 from headgate.process.records import Struct
+from headgate.process.returned import NotRows
 from headgate.process.shape import columns_of
 from headgate.process.wire import CLOCK, DELETE, FIRST_WITH_STATE, PUT, PUT_NEW, WATERMARK, Wire
 from headgate.process.writer import Writer
@@ -165,10 +166,12 @@ class ArrowTask:
         given: Any = None
         try:
             given = handler(rows, self.context)
+            if isinstance(given, (pa.RecordBatch, pa.Table)):
+                raise NotRows(handler, given)
             for value in () if given is None else given:
                 for batch in self._given(name, value):
                     yield self.writer.batch(0, len(batch), {"o0": batch})
-        except Exception as error:
+        except FAILURES as error:
             about = f"for {len(rows)} rows of {len(self.context.keys)} keys"
             raise HandlerError(
                 self.wire.step, f"on_{name}", None, None, error, about, given
@@ -244,9 +247,33 @@ def _column(values: Any, codec: Codec, what: str) -> pa.Array:
         values = values.combine_chunks()
     try:
         column = values if isinstance(values, pa.Array) else pa.array(values, codec.arrow)
-        return column if column.type == codec.arrow else column.cast(codec.arrow)
+        if column.type == codec.arrow:
+            return column
+        if not _of_a_kind(column.type, codec.arrow):
+            raise TypeError("a column of another kind")
+        return column.cast(codec.arrow)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         kind = codec.spark.simpleString().upper()
         raise TypeMistake(
             what, f"a column that fits {kind}", getattr(values, "type", values)
         ) from error
+
+
+_KINDS = (
+    pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean,
+    pa.types.is_timestamp, pa.types.is_date, pa.types.is_nested,
+)  # fmt: skip
+_WIDER = ((pa.types.is_integer, pa.types.is_floating), (pa.types.is_integer, pa.types.is_decimal))
+_TEXT = (pa.string(), pa.large_string(), pa.string_view())
+_BYTES = (pa.binary(), pa.large_binary(), pa.binary_view())
+
+
+def _of_a_kind(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of a type are meant as values of the other: a number is no text."""
+    if pa.types.is_null(given):
+        return True
+    if pa.types.is_dictionary(given):
+        return _of_a_kind(given.value_type, wanted)
+    same = any(kind(given) and kind(wanted) for kind in _KINDS)
+    wider = any(narrow(given) and wide(wanted) for narrow, wide in _WIDER)
+    return same or wider or any(given in all and wanted in all for all in (_TEXT, _BYTES))

@@ -80,6 +80,19 @@ def named(names: dict[str, Any], thing: Any) -> str:
     return name
 
 
+def is_text(value: str) -> bool:
+    r"""Whether a str can be written: half of a pair of UTF-16, as JSON may have it, cannot.
+
+    >>> is_text("ü"), is_text("\ud800")
+    (True, False)
+    """
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 class Scalar(Codec):
     """A type whose values Arrow knows."""
 
@@ -113,6 +126,8 @@ class Scalar(Codec):
         if self.kind is Decimal:
             return "False"  # only Arrow knows whether its digits fit
         test = f"{value}.__class__ is {named(names, self.kind)}"
+        if self.kind is str:
+            return f"{test} and ({value}.isascii() or {named(names, is_text)}({value}))"
         return f"{test} and {_LEAST} <= {value} <= {_MOST}" if self.kind is int else test
 
 

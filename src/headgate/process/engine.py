@@ -14,7 +14,7 @@ from headgate.graph.model import OWN_COUNTS
 from headgate.process.change import Change, ListChange, Loaded, MapChange
 from headgate.process.codecs import TypeMistake
 from headgate.process.declare import Context, Process, Tagged
-from headgate.process.failure import HandlerError, error_row
+from headgate.process.failure import FAILURES, HandlerError, error_row
 from headgate.process.live import (
     LiveList,
     LiveMap,
@@ -125,7 +125,11 @@ class Engine:
     def begin(self, event: int, clock: int) -> None:
         """Start a batch with its watermark and its time."""
         self.context.event, self.context.clock = event, clock
-        self._limits = [event if t._declared.clock == "event" else clock for t in self.timers]
+        limits = [event if t._declared.clock == "event" else clock for t in self.timers]
+        # event time ends behind the rows of a batch, and with it every timer that they set is due
+        self._limits = [NEVER if limit == ENDED else limit for limit in limits]
+        self._last = [limit if limit == ENDED else NEVER for limit in limits]
+        self._ends_time = ENDED in limits
         self.take_outputs()
 
     def take_outputs(self) -> Outputs:
@@ -170,7 +174,7 @@ class Engine:
                 due = True
         self._sweep = state.times[-1] if self._expires else None
         if due:
-            self._fire()
+            self._fire(self._limits)
 
     def _sizes(self) -> list[int]:
         return [there.held() for there in self.lists] + [found.held() for found in self.maps]
@@ -189,7 +193,7 @@ class Engine:
         self._times = [None] * (len(self.timers) + self._expires)
         self._sweep = None
 
-    def _fire(self) -> None:
+    def _fire(self, limits: Sequence[int]) -> None:
         """Call the handlers of timers that are due, in order of time.
 
         One that a handler sets is called now if it is due and later than the timer that set it;
@@ -202,7 +206,7 @@ class Engine:
                 (timer._at, number, timer)
                 for number, timer in enumerate(self.timers)
                 if timer._at is not None
-                and timer._at <= self._limits[number]
+                and timer._at <= limits[number]
                 and timer._at > after.get(timer, NEVER)
             ]
             if not due:
@@ -214,7 +218,7 @@ class Engine:
             self.call(timer._declared.name, self._on_timers[number], None)
             for other in self.timers:
                 if other._at is not None and other._at != before[other]:
-                    ended = self._limits[self.timers.index(other)] == ENDED
+                    ended = limits[self.timers.index(other)] == ENDED
                     after[other] = ENDED if ended else at
 
     def row(self, number: int, row: Any, micros: int | None) -> None:
@@ -230,7 +234,7 @@ class Engine:
             try:
                 given = handler(*arguments)
                 self.deliver(name, given)
-            except Exception as error:
+            except FAILURES as error:
                 raise self.failed(name, row, error, given) from error
             return
         marks = [state.mark() for state in self._states]
@@ -240,7 +244,7 @@ class Engine:
         try:
             given = handler(*arguments)
             self.deliver(name, given)
-        except Exception as error:
+        except FAILURES as error:
             for state, mark in zip(self._states, marks, strict=True):
                 state.back(mark)
             for timer, at in zip(self.timers, times, strict=True):
@@ -263,7 +267,7 @@ class Engine:
         self.outputs.errors.append(error_row(name, self.context.key, bad.row, bad.error))
         self.outputs.error_times.append(micros)
 
-    def failed(self, name: str, row: Any, error: Exception, given: Any = None) -> HandlerError:
+    def failed(self, name: str, row: Any, error: BaseException, given: Any = None) -> HandlerError:
         """The error of a handler with all that helps to find it, and what it gave till then."""
         return HandlerError(self.step, f"on_{name}", self.context.key, row, error, given=given)
 
@@ -306,6 +310,8 @@ class Engine:
 
     def finish(self) -> Change | None:
         """End the work on a key: what is to be written, or None if nothing changed."""
+        if self._ends_time:
+            self._fire(self._last)
         clock = self.context.clock
         times: list[int | None] = [timer._at for timer in self.timers]
         if self._expires:
@@ -355,9 +361,10 @@ class Engine:
         ]
         if not waits:
             return None
-        if self._sweep is not None and self._sweep > self.context.clock:
-            return self._sweep
-        return self.context.clock + min(waits)
+        soon = self.context.clock + min(waits)
+        # a sweep that is planned stays, so that a key is not written for it in each batch
+        planned = self._sweep is not None and self.context.clock < self._sweep <= soon
+        return self._sweep if planned else soon
 
 
 def _no(value: Any) -> None:

@@ -17,6 +17,8 @@ from headgate.process.returned import NotRows
 _OURS = str(Path(__file__).resolve().parents[1])
 _LIBRARIES = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib"))
 MARK = "HEADGATE_HANDLER"
+# a handler that calls sys.exit would end Python's worker without a word of where it was
+FAILURES = (Exception, SystemExit)
 
 
 def user_lines(error: BaseException, given: Any = None) -> list[str]:

@@ -22,9 +22,11 @@ _MANY = (type(None), list, tuple, GeneratorType)
 class NotRows(TypeMistake):
     """A handler returned what is not rows; `line` is where the handler is."""
 
-    def __init__(self, name: str, given: object, line: str) -> None:
-        super().__init__(f"what {name} returns", "rows: yield them, or return a list", given)
-        self.line = line
+    def __init__(self, handler: Handler, given: object) -> None:
+        what = f"what {handler.__name__} returns"
+        super().__init__(what, "rows: yield them, or return a list", given)
+        code = getattr(handler, "__code__", None)
+        self.line = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
 
 
 def many_only(handler: Handler) -> Handler:
@@ -43,9 +45,7 @@ return a list, but str 'abc'
     def checked(*arguments: Any) -> Any:
         given = handler(*arguments)
         if type(given) not in _MANY and _is_one(given):
-            code = getattr(handler, "__code__", None)
-            line = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
-            raise NotRows(handler.__name__, given, line)
+            raise NotRows(handler, given)
         return given
 
     return checked

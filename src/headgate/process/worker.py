@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import repeat
 from typing import Any
 
@@ -19,7 +19,7 @@ from headgate.process.change import Loaded
 from headgate.process.codecs import DictOf, ListOf
 from headgate.process.declare import DeclaredState, Tagged
 from headgate.process.engine import NEVER, Engine
-from headgate.process.failure import HandlerError
+from headgate.process.failure import FAILURES, HandlerError
 from headgate.process.layout import Layout
 from headgate.process.records import BadRow, RowOf
 from headgate.process.remote import NUMBER, Large, Remote
@@ -64,17 +64,26 @@ def _opened(wire: Wire) -> Iterator[None]:
     """Open the function and close it again; what it raises is told as the driver reads it."""
     function = wire.function
     try:
-        try:
+        with _told(wire, "open", "before the first row of a task"):
             function.open()
-        except Exception as error:
-            about = "before the first row of a task"
-            raise HandlerError(wire.step, "open", None, None, error, about) from error
         try:
             yield
-        finally:
+        except BaseException:
+            with suppress(Exception):  # what went wrong first is to be told
+                function.close()
+            raise
+        with _told(wire, "close", "after the last row of a task"):
             function.close()
     except HandlerError as error:
         raise HandlerFailed(error.for_jvm()) from error.error
+
+
+@contextmanager
+def _told(wire: Wire, method: str, about: str) -> Iterator[None]:
+    try:
+        yield
+    except FAILURES as error:
+        raise HandlerError(wire.step, method, None, None, error, about) from error
 
 
 @contextmanager
@@ -239,7 +248,7 @@ class Task:
                     self.remote = Remote(self._port, time)
         except HandlerError:
             raise
-        except Exception as error:
+        except FAILURES as error:
             raise engine.failed(name, row, error, result) from error
 
     def _states(self, batch: pa.RecordBatch, flags: np.ndarray[Any, Any]) -> Iterator[Any]:

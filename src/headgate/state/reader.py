@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import BinaryType, DataType, StructField, StructType
 
 from headgate import kernel
 from headgate.errors import NotFoundError, UsageError
 from headgate.snapshots.layouts import Layout
 from headgate.snapshots.snapshot import Snapshot
 from headgate.state.by_name import process_rows
+from headgate.state.plain import naive_utc, plain_rows
 from headgate.state.shape import ROWS, StateShape
 
 _ALL = "__hg_all"
@@ -40,7 +42,10 @@ class StateReader:
         return self._named(rows, step, layout, column)
 
     def get(self, step: str, key: Mapping[str, Any], store: str = ROWS) -> DataFrame:
-        """The rows of one key; only the partition of that key is read."""
+        """The rows of one key; only the partition of that key is read.
+
+        A part of the key may be text, as `json_value` shows it; None is null.
+        """
         self.shape.check_key(step, key)
         names = self.shape.key_names(step)
         column = self.shape.column(step, store)
@@ -55,20 +60,16 @@ class StateReader:
                 for name, part in zip(names, parts, strict=True)
             )
         )
-        for part, value in zip(parts, wanted.first() or (), strict=True):
-            if value is None:
-                name = names[parts.index(part)]
-                raise UsageError(
-                    f"{key[name]!r} is not a value of the key {name}",
-                    expected=part.dataType.simpleString().upper(),
-                    remedy=f"give one, for instance --key {name}=...",
-                )
+        found = wanted.select(*(F.isnull(f"`{part.name}`") for part in parts)).first() or ()
+        for name, part, is_null in zip(names, parts, found, strict=True):
+            if is_null and key[name] is not None:
+                raise _no_value(name, key[name], part)
         rows = kernel.state_get(self.spark, key=wanted, **self._where(step, layout, number))
         return self._named(rows, step, layout, column)
 
     def view(self, step: str, store: str = ROWS) -> StateView:
         """Every row of a store as plain Python values."""
-        rows = [entry(row) for row in self.frame(step, store).collect()]
+        rows = plain_rows(self.frame(step, store).drop("partition"))
         return StateView(step, tuple(self.shape.key_names(step)), rows)
 
     def _named(
@@ -115,7 +116,10 @@ class StateView:
         self._rows = rows
 
     def get(self, **key: Any) -> Any:
-        """The row of a key, or None; the key's parts by the names of the table's key columns."""
+        """The row of a key, or None; the key's parts by the names of the table's key columns.
+
+        Times without a zone are UTC.
+        """
         if set(key) != set(self._key_names):
             raise NotFoundError(
                 f"the state of '{self._step}' has another key",
@@ -123,20 +127,15 @@ class StateView:
                 got=", ".join(key),
                 remedy="name the parts of the table's key",
             )
-        wanted = [key[name] for name in self._key_names]
+        wanted = [naive_utc(key[name]) for name in self._key_names]
         for row in self._rows:
             if [row["key"][name] for name in self._key_names] == wanted:
                 return next(value for name, value in row.items() if name != "key")
         return None
 
     def all(self) -> list[dict[str, Any]]:
-        """All rows: {"key": {...}, "row": {...}}."""
+        """All rows: {"key": {...}, "row": {...}}; times are UTC and have no zone."""
         return list(self._rows)
-
-
-def entry(row: Row) -> dict[str, Any]:
-    """A row of a state frame as plain values, without its partition."""
-    return {name: _plain(value) for name, value in row.asDict().items() if name != "partition"}
 
 
 def titles(names: Sequence[str]) -> list[str]:
@@ -159,14 +158,19 @@ def _shown(struct: str, field: str, title: str) -> Column:
 
 
 def _literal(value: Any, kind: DataType) -> Column:
-    return F.lit(value).try_cast(kind) if isinstance(value, str) else F.lit(value).cast(kind)
+    if isinstance(value, datetime):  # as text, since pyspark takes a time for a local one
+        value = str(naive_utc(value))
+    if not isinstance(value, str):
+        return F.lit(value).cast(kind)
+    if isinstance(kind, BinaryType):
+        return F.try_to_binary(F.lit(value), F.lit("base64"))
+    return F.lit(value).try_cast(kind)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Row):
-        return {k: _plain(v) for k, v in value.asDict().items()}
-    if isinstance(value, list):
-        return [_plain(v) for v in value]
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    return value
+def _no_value(name: str, value: Any, part: StructField) -> UsageError:
+    kind = part.dataType.simpleString().upper()
+    return UsageError(
+        f"{value!r} is not a value of the key {name}",
+        expected=f"{kind} in base64" if isinstance(part.dataType, BinaryType) else kind,
+        remedy=f"give one, for instance --key {name}=..., or --key {name} for null",
+    )

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import shutil
 import tempfile
+from base64 import b64encode
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -329,4 +330,6 @@ def _json_key(key: Any) -> str:
 def _json(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
+    if isinstance(value, bytes | bytearray):
+        return b64encode(value).decode()  # as Spark reads BINARY columns
     return str(value)

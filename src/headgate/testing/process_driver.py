@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,12 +16,14 @@ from headgate.process.arrow import ArrowProcess
 from headgate.process.change import Change, Loaded
 from headgate.process.codecs import TypeMistake
 from headgate.process.declare import Process
-from headgate.process.engine import NEVER, Engine, OnError
+from headgate.process.engine import ENDED, NEVER, Engine, OnError
 from headgate.process.failure import HandlerError
 from headgate.process.live import micros_of, time_of
-from headgate.process.records import BadRow, row_class, started
+from headgate.process.records import BadRow, started
 from headgate.process.shape import Handler, Shape, shape_of
 from headgate.process.stored import KeyState, round_trip
+from headgate.testing.keys import key_row
+from headgate.testing.tasks import Tasks
 
 Record: TypeAlias = Mapping[str, Any] | object
 When: TypeAlias = datetime | str
@@ -76,13 +77,14 @@ class ProcessDriver:
         self._on_error = on_error
         self._inputs = inputs
         self.shape: Shape = shape_of(function, inputs)
-        self._engine = Engine(copy.copy(function), self.shape, on_error=on_error)
+        self._tasks = Tasks(function)
+        self._engine = Engine(self._tasks.function, self.shape, on_error=on_error)
+        self._tasks.keep()
         self._memory = _Memory()
         self._event = NEVER
         self._clock = micros_of(_time(processing_time))
         self._sides: dict[str, list[Any]] = {s.name: [] for s in self.shape.sides}
         self._errors: list[dict[str, Any]] = []
-        self._engine.function.open()
 
     def send(self, input: str, record: Record, *, key: Any, at: When | None = None) -> list[Any]:
         """Give a row to the handler of an input; what comes out of the main output.
@@ -118,8 +120,13 @@ class ProcessDriver:
         return _Call(number, row, None if at is None else micros_of(_time(at)))
 
     def advance_watermark(self, to: When) -> list[Any]:
-        """Move event time on; what the timers that are due give."""
-        self._event = max(self._event, micros_of(_time(to)))
+        """Move event time on; what the timers that are due give.
+
+        `datetime.max` ends it, as `--drain` does.
+        """
+        time = _time(to)
+        ends = time.replace(tzinfo=None) == datetime.max
+        self._event = max(self._event, ENDED if ends else micros_of(time))
         return self._batch({})
 
     def advance_processing_time(self, by: Duration) -> list[Any]:
@@ -189,7 +196,7 @@ class ProcessDriver:
         return driver
 
     def _key(self, key: Any) -> tuple[Any, ...]:
-        row = _key_row(key)
+        row = key_row(key)
         parts = tuple(row)
         self._memory.rows.setdefault(parts, row)
         return parts
@@ -199,20 +206,18 @@ class ProcessDriver:
         engine.begin(self._event, self._clock)
         due = [k for k, s in self._memory.states.items() if k not in calls and self._due(s)]
         changes: dict[tuple[Any, ...], Change | None] = {}
+        counted = engine.context.counted.copy()
+        keys = [*calls, *sorted(due, key=lambda k: self._first(k))]
         try:
-            for key in [*calls, *sorted(due, key=lambda k: self._first(k))]:
-                loaded = self._memory.states.get(key)
-                row = self._memory.rows[key]
-                engine.load(lambda row=row: row, self._load(loaded))  # type: ignore[misc]
-                for call in calls.get(key, ()):
-                    if isinstance(call.row, BadRow):
-                        name = self.shape.inputs[call.number].name
-                        engine.bad_row(name, call.row, call.micros)
-                    else:
-                        engine.row(call.number, call.row, call.micros)
-                changes[key] = engine.finish()
-        except HandlerError as error:
+            if keys:
+                with self._tasks.task():
+                    changes = {key: self._of_key(key, calls.get(key, ())) for key in keys}
+        except Exception as error:
+            # nothing of a batch that failed is kept
             engine.take_outputs()
+            engine.context.counted = counted
+            if not isinstance(error, HandlerError):
+                raise
             error.error.add_note(str(error))
             raise error.error from None
         for key, change in changes.items():
@@ -227,6 +232,16 @@ class ProcessDriver:
             self._sides[name] += engine.sides[name].values(rows)
         self._errors += outputs.errors
         return engine.output.values(outputs.main) if engine.output else []
+
+    def _of_key(self, key: tuple[Any, ...], calls: Sequence[_Call]) -> Change | None:
+        engine, row = self._engine, self._memory.rows[key]
+        engine.load(lambda: row, self._load(self._memory.states.get(key)))
+        for call in calls:
+            if isinstance(call.row, BadRow):
+                engine.bad_row(self.shape.inputs[call.number].name, call.row, call.micros)
+            else:
+                engine.row(call.number, call.row, call.micros)
+        return engine.finish()
 
     def _clocks(self) -> list[tuple[int, int]]:
         """How far the clock of each time is, and which clock's keys come first."""
@@ -255,17 +270,6 @@ def _time(at: When) -> datetime:
         raise UsageError(
             "this is not a time", got=repr(at), remedy='write it like "2026-01-01T12:00:00"'
         ) from None
-
-
-def _key_row(key: Any) -> Row:
-    if isinstance(key, Row):
-        return key
-    if isinstance(key, Mapping):
-        return Row(**key)
-    parts = key if isinstance(key, tuple) else (key,)
-    names = ["key"] if len(parts) == 1 else [f"key{n}" for n in range(len(parts))]
-    made: Row = row_class(names)._of(*parts)  # type: ignore[attr-defined]
-    return made
 
 
 def _row(handler: Handler, record: Record) -> Any:

@@ -17,6 +17,7 @@ from headgate.snapshots.home import Home
 from headgate.snapshots.snapshot import Snapshot, find_snapshot
 from headgate.state import StateReader
 from headgate.state.diff import diff_states
+from headgate.state.plain import json_value, plain_rows
 from headgate.state.shape import StateShape
 
 _IDLE_SECONDS = 600.0
@@ -35,7 +36,8 @@ def main() -> None:
         line = sys.stdin.readline()
         if not line:
             return
-        answers.write(json.dumps(_answer(home, json.loads(line)), default=str).encode() + b"\n")
+        answer = json_value(_answer(home, json.loads(line)))
+        answers.write(json.dumps(answer).encode() + b"\n")
 
 
 def _answer(home: Home, question: Mapping[str, Any]) -> dict[str, Any]:
@@ -56,7 +58,7 @@ def _rows(home: Home, question: Mapping[str, Any]) -> dict[str, Any]:
     with held(snapshot) as kept:
         reader = StateReader(_spark(), kept)
         frame = reader.get(step, key, store) if key is not None else reader.frame(step, store)
-        rows = [row.asDict(recursive=True) for row in frame.limit(limit + 1).collect()]
+        rows = plain_rows(frame.limit(limit + 1))
     return {"snapshot": snapshot.name, "rows": rows[:limit], "truncated": len(rows) > limit}
 
 
