@@ -190,3 +190,74 @@ def test_the_plan_names_a_state_that_is_kept_in_another_way(spark: SparkSession)
         ):
             with pytest.raises(RefusedError, match=said):
                 t.restore(job=kept_as(state)).run()
+
+
+class WithTtl(hg.Process):
+    """Whose states are forgotten."""
+
+    one = hg.value_state(int, ttl="1 hour")
+    many = hg.list_state(int, ttl="1 hour")
+    due = hg.timer("event")
+
+    def on_events(self, row: Row, ctx: hg.Context) -> hg.Out[str]:
+        self.one.set(row.number)
+        self.many.append(row.number)
+        yield row.name
+
+    def on_due(self, ctx: hg.Context) -> None: ...
+
+
+class WithoutTtl(WithTtl):
+    one = hg.value_state(int)
+    many = hg.list_state(int)
+
+
+class WithoutMany(hg.Process):
+    one = hg.value_state(int, ttl="1 day")
+
+    def on_events(self, row: Row, ctx: hg.Context) -> hg.Out[str]:
+        yield row.name
+
+
+class OtherClock(WithTtl):
+    due = hg.timer("processing")
+
+
+def keyed_job(function: hg.Process, *key: str) -> hg.JobDef:
+    @hg.job("shops")
+    def shops(job: hg.Job) -> None:
+        events = job.source(
+            "events", hg.topic("log:events", schema=EVENT), event_time=hg.event_time("at")
+        )
+        kept = job.process("shop", function, events=events.key_by(*key))
+        kept.sink("out", hg.topic("log:out"))
+
+    return shops
+
+
+def test_what_was_forgotten_does_not_come_back(spark: SparkSession) -> None:
+    with JobDriver(keyed_job(WithTtl(), "shop")) as t:
+        t.send("events", event("a", 1, "x")).run()
+        with pytest.raises(RefusedError) as caught:
+            t.restore(job=keyed_job(WithoutTtl(), "shop"), allow_dropped_state=True).run()
+        for state in ("one", "many"):
+            assert f"state {state} has no time to live any more" in str(caught.value)
+        assert "sweep" not in str(caught.value) and "expiry" not in str(caught.value)
+        with pytest.raises(RefusedError, match="timer due was one of event time and is one of pro"):
+            t.restore(job=keyed_job(OtherClock(), "shop"), allow_dropped_state=True).run()
+        with pytest.raises(RefusedError, match=r"loses store many, column due TIMESTAMP .*needs"):
+            t.restore(job=keyed_job(WithoutMany(), "shop")).run()
+        t.restore(job=keyed_job(WithoutMany(), "shop"), allow_dropped_state=True).run()
+        assert t.state("shop", "one").get(shop="a") == 1
+
+
+def test_the_plan_says_that_a_key_is_made_in_another_way(spark: SparkSession) -> None:
+    with JobDriver(keyed_job(WithTtl(), "shop")) as t:
+        t.send("events", event("a", 1, "x")).run()
+        with pytest.raises(RefusedError) as caught:
+            t.restore(job=keyed_job(WithoutMany(), "upper(name) AS shop")).run()
+        said = "the key of events was shop and is upper(name) AS shop: state goes on by the values"
+        assert said in str(caught.value)
+        other = keyed_job(WithTtl(), "lower(name) AS shop")
+        t.restore(job=other).send("events", event("b", 2, "A")).run()
+        assert t.state("shop", "one").get(shop="a") == 2

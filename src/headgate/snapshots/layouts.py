@@ -10,6 +10,11 @@ Layout: TypeAlias = Mapping[str, Any]
 """One store of a step, as the kernel describes it: name, key and value types, encoder."""
 
 
+_END = "expires"
+# stores and columns that the states and timers of a process function need beside their own
+_BESIDE = ("expiry", "sweep.at", "event_timers", "processing_timers")
+
+
 @dataclass(frozen=True)
 class Difference:
     """What becomes of a step's state under another layout."""
@@ -54,7 +59,29 @@ def compare(old: Sequence[Layout], new: Sequence[Layout]) -> Difference:
             found += _values(_entry(was), _entry(is_), "")
         else:
             found += _values(was["value"], is_["value"], "")
-    return found
+    return _as_users_know_it(found, after)
+
+
+def _as_users_know_it(found: Difference, after: Mapping[str, Layout]) -> Difference:
+    """The difference by the states of process functions, without what is kept beside them.
+
+    Where a time to live is gone, nothing would tell any more which values are over.
+    """
+    kept = {str(field["name"]) for store in after.values() for field in store["value"]["fields"]}
+    kept |= set(after)
+    lost = {text.split()[1] for text in found.loses}
+    loses, conflicts = [], list(found.conflicts)
+    for text in found.loses:
+        name = text.split()[1]
+        state, dot, what = name.rpartition(".")
+        if dot and what == _END and state in kept:
+            conflicts.append(
+                f"state {state} has no time to live any more, and what was over would come back: "
+                "make it longer instead"
+            )
+        elif name not in _BESIDE and not (what in (_END, "entries", "next") and state in lost):
+            loses.append(text)
+    return Difference(found.gains, tuple(loses), tuple(conflicts))
 
 
 def _keys(was: Layout, is_: Layout) -> str:

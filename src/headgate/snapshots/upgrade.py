@@ -179,17 +179,39 @@ def _kept(
     found = compare(before, after)
     if other := _other_windows(old["detail"], new["detail"]):
         return Change("!", name, f"state does not fit: {other}"), False, False
-    if conflicts := [*found.conflicts, *_without_value(found.gains, new["detail"])]:
+    conflicts = [
+        *found.conflicts,
+        *_without_value(found.gains, new["detail"]),
+        *_other_clocks(old["detail"], new["detail"]),
+    ]
+    if conflicts:
         return Change("!", name, f"state does not fit: {'; '.join(conflicts)}"), False, False
+    note = _other_key(old["detail"], new["detail"])
     if found.same:
-        return Change("=", name, "state unchanged", rows), False, False
+        return Change("~" if note else "=", name, "state unchanged", rows, note), False, False
     parts = []
     if found.gains:
         parts.append(f"gains {', '.join(found.gains)} (null for old rows)")
     if found.loses:
         parts.append(f"loses {', '.join(found.loses)}")
-    note = "needs --allow-dropped-state" if found.loses else ""
+    note = "; ".join(["needs --allow-dropped-state"] * bool(found.loses) + [note] * bool(note))
     return Change("~", name, f"state {'; '.join(parts)}", rows, note), True, bool(found.loses)
+
+
+def _other_key(old: Mapping[str, str], new: Mapping[str, str]) -> str:
+    """What to know where a key is computed in another way: its values may mean others now."""
+    of_all = [detail.get("inputs", "").split(", ") for detail in (old, new)]
+    for input in (name for name in of_all[1] if name in of_all[0]):
+        was, is_ = _key_text(old, input), _key_text(new, input)
+        if was != is_:
+            of = f" of {input}" if input else ""
+            return f"the key{of} was {was} and is {is_}: state goes on by the values of the new one"
+    return ""
+
+
+def _key_text(detail: Mapping[str, str], input: str) -> str:
+    written: list[str] | None = json.loads(detail.get("by", "{}")).get(input)
+    return ", ".join(written or json.loads(detail.get("state_key", "[]")))
 
 
 def _without_value(gains: Sequence[str], detail: Mapping[str, str]) -> list[str]:
@@ -200,6 +222,20 @@ def _without_value(gains: Sequence[str], detail: Mapping[str, str]) -> list[str]
         "default, or let it be None"
         for gain in gains
         if gain.startswith("column ") and gain.split()[1] in required
+    ]
+
+
+def _other_clocks(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    """Timers that would wait for another clock than the one that they were set for."""
+    before, after = (
+        dict(timer.split() for timer in detail.get("timers", "").split(", ") if timer)
+        for detail in (old, new)
+    )
+    return [
+        f"timer {name} was one of {before[name].strip('()')} time and is one of "
+        f"{clock.strip('()')} time: give it another name"
+        for name, clock in after.items()
+        if before.get(name, clock) != clock
     ]
 
 

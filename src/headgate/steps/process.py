@@ -23,7 +23,7 @@ from headgate.process.shape import Handler, Shape, columns_of, shape_of
 from headgate.process.task import check_travels
 from headgate.process.types import fits
 from headgate.steps.carried import check_carried, has_carried
-from headgate.steps.window import Keyed, _key_fields
+from headgate.steps.window import Keyed, _key_fields, key_detail
 from headgate.stream import Stream
 
 ERRORS = StructType(
@@ -104,6 +104,7 @@ def add_process(
             "on_error": on_error,
             "code": _code(type(function)),
             "state_key": json.dumps(names),
+            **key_detail({n: keyed._keys for n, keyed in inputs.items()}, names),
             "required": json.dumps([p for s in shape.states for p in _required(s.value, s.name)]),
         },
         location=str(user_location()),

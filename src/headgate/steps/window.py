@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -155,6 +155,7 @@ def add_window(
         "allowed_lateness": spell_duration(lateness),
         "panes": panes,
         "state_key": json.dumps([f.name for f in key_fields]),
+        **key_detail({"": keys}, [f.name for f in key_fields]),
     }
     key_text = ", ".join(f.dataType.simpleString() for f in key_fields)
     step = Step(
@@ -196,6 +197,17 @@ def _micros(duration: timedelta) -> int:
 
 def _wrong(step: str, what: str, got: object, remedy: str) -> GraphError:
     return GraphError(what, step=step, got=repr(got), remedy=remedy, location=user_location())
+
+
+def key_detail(inputs: Mapping[str, Sequence[Expr]], names: Sequence[str]) -> dict[str, str]:
+    """What a step's detail says of keys that are more than columns of their names.
+
+    >>> key_detail({"orders": ["id"], "payments": ["upper(order)"]}, ["id"])
+    {'by': '{"payments": ["upper(order)"]}'}
+    """
+    texts = {input: [expression_text(key) for key in keys] for input, keys in inputs.items()}
+    more = {input: written for input, written in texts.items() if written != list(names)}
+    return {"by": json.dumps(more)} if more else {}
 
 
 def _key_fields(
