@@ -14,7 +14,9 @@ from pyspark.sql import Row, SparkSession
 import headgate as hg
 from headgate.cli.main import invoke
 from headgate.errors import RefusedError
+from headgate.snapshots.home import Home
 from headgate.testing import JobDriver
+from headgate.ui import spark_worker
 
 NOON = datetime(2026, 1, 1, 12)
 EVENT = "shop STRING, number INT, name STRING, at TIMESTAMP"
@@ -158,6 +160,16 @@ def test_state_is_read_by_name_and_kept_when_a_class_gains_fields(
         changes = asked(t.home, capsys, "diff", "shops@sp:before", "shop", "--state", "by_name")
         assert changes["counts"] == {"added": 0, "removed": 0, "changed": 1}
         assert changes["rows"][0]["after"]["x"]["count"] == 5
+        for name in ("default", "last", "closes", "seen", "by_name"):
+            question = {
+                "job": "shops", "step": "shop", "state": name, "snapshot": "sp:before",
+                "after": "latest", "limit": 10,
+            }  # fmt: skip
+            shown = spark_worker.answer(Home(t.home), {"work": "rows", **question})
+            assert len(shown["value"]["rows"]) == 2, (name, shown)
+            shown = spark_worker.answer(Home(t.home), {"work": "diff", **question})
+            changed = name != "closes"
+            assert shown["value"]["counts"] == {"added": 0, "removed": 0, "changed": changed}
         t.advance_watermark("events", NOON.replace(hour=21)).run()
         assert t.state("shop", "seen").all() == []
         assert len(t.state("shop", "last").all()) == 2

@@ -209,6 +209,7 @@ def test_state_is_read_by_key_scanned_and_compared(client: TestClient) -> None:
     assert len(two["rows"]) == 2 and two["truncated"]
     (one,) = get(client, "/jobs/stopped/state/users_lookup", key="id=3")["rows"]
     assert one["row"] == {"id": 3, "name": "u3"}
+    assert get(client, "/jobs/stopped/state/users_lookup", key="id")["rows"] == []  # null
     path = "/jobs/restored/state/users_lookup/diff"
     diff = get(client, path, before="sp:before_v2", after="r1/ck:1")
     assert diff["counts"] == {"added": 0, "removed": 0, "changed": 0}

@@ -87,18 +87,19 @@ def get(
     state: StoreOption = "default",
 ) -> None:
     """Show the state of one key."""
-    from headgate.state.plain import json_value, plain_rows
-
     wanted = _key(key or [])
     snapshot = _snapshot(ui, target)
     shape = _shape(snapshot, step, state)
     shape.check_key(step, wanted)
     with _reader(ui, snapshot) as reader:
+        from headgate.state.plain import json_value, plain_rows
+
         rows = json_value(plain_rows(reader.get(step, wanted, state)))
     if not rows:
-        asked = [f"{k} = null" if v is None else f"{k}={v}" for k, v in wanted.items()]
+        parts = [f"{k} (null)" if v is None else f"{k}={v}" for k, v in wanted.items()]
+        asked = ", ".join(parts) or "its rows"
         raise NotFoundError(
-            f"step '{step}' keeps nothing for {', '.join(asked or ['its rows'])} at {snapshot.name}",
+            f"step '{step}' keeps nothing for {asked} at {snapshot.name}",
             remedy="see which keys there are with headgate state scan",
         )
     at, found = rows[0]["partition"], rows[0]["key"]
@@ -119,11 +120,11 @@ def scan(
     state: StoreOption = "default",
 ) -> None:
     """Show rows of a step's state."""
-    from headgate.state.plain import json_value, plain_rows
-
     snapshot = _snapshot(ui, target)
     _shape(snapshot, step, state)
     with _reader(ui, snapshot) as reader:
+        from headgate.state.plain import json_value, plain_rows
+
         frame = _filtered(reader.frame(step, state), where)
         rows = json_value(plain_rows(frame.limit(limit)))
     ui.data(
@@ -189,8 +190,6 @@ def export(
     state: StoreOption = "default",
 ) -> None:
     """Write a step's state to a file, a JSON object a line."""
-    from headgate.state.plain import in_utc, json_value
-
     if to.exists():
         raise UsageError(f"{to} is there already", remedy="name another file")
     snapshot = _snapshot(ui, target)
@@ -198,6 +197,8 @@ def export(
     count = 0
     aside = to.with_name(f".{to.name}.aside")
     with _reader(ui, snapshot) as reader, aside.open("w", encoding="utf-8") as file:
+        from headgate.state.plain import in_utc, json_value
+
         frame = _filtered(reader.frame(step, state), where).drop("partition")
         for row in in_utc(frame).toLocalIterator(True):
             file.write(_json(json_value(row)) + "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -163,8 +164,16 @@ def _literal(value: Any, kind: DataType) -> Column:
     if not isinstance(value, str):
         return F.lit(value).cast(kind)
     if isinstance(kind, BinaryType):
-        return F.try_to_binary(F.lit(value), F.lit("base64"))
+        return F.lit(_from_base64(value)).cast(kind)
     return F.lit(value).try_cast(kind)
+
+
+def _from_base64(text: str) -> bytes | None:
+    # strictly: most words would pass for base64 without its padding
+    try:
+        return b64decode(text, validate=True)
+    except ValueError:
+        return None
 
 
 def _no_value(name: str, value: Any, part: StructField) -> UsageError:

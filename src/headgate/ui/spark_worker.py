@@ -36,11 +36,12 @@ def main() -> None:
         line = sys.stdin.readline()
         if not line:
             return
-        answer = json_value(_answer(home, json.loads(line)))
-        answers.write(json.dumps(answer).encode() + b"\n")
+        told = json_value(answer(home, json.loads(line)))
+        answers.write(json.dumps(told).encode() + b"\n")
 
 
-def _answer(home: Home, question: Mapping[str, Any]) -> dict[str, Any]:
+def answer(home: Home, question: Mapping[str, Any]) -> dict[str, Any]:
+    """What is asked for, or what went wrong."""
     try:
         return {"value": _WORK[question["work"]](home, question)}
     except HeadgateError as error:
@@ -65,7 +66,7 @@ def _rows(home: Home, question: Mapping[str, Any]) -> dict[str, Any]:
 def _diff(home: Home, question: Mapping[str, Any]) -> dict[str, Any]:
     before, step, store = _named(home, question)
     after = find_snapshot(home, question["after"], question["job"])
-    StateShape(after).store(step, store)
+    StateShape(after).check_name(step, store)
     limit = int(question["limit"])
     with held(before) as one, held(after) as other:
         first, second = StateReader(_spark(), one), StateReader(_spark(), other)
@@ -73,7 +74,7 @@ def _diff(home: Home, question: Mapping[str, Any]) -> dict[str, Any]:
             first.frame(step, store),
             second.frame(step, store),
             limit=limit,
-            apart=first.shape.beside_key(first.shape.store(step, store)[0]),
+            apart=first.shape.apart(step, store),
         )
     truncated = sum(counts.values()) > len(rows)
     return {"before": before.name, "after": after.name, "counts": counts, "rows": rows,
@@ -92,7 +93,7 @@ def _named(home: Home, question: Mapping[str, Any]) -> tuple[Snapshot, str, str]
     snapshot = find_snapshot(home, question["snapshot"], question["job"])
     step, store = str(question["step"]), str(question["state"])
     shape = StateShape(snapshot)
-    shape.store(step, store)  # what the graph knows is said before Spark is started
+    shape.check_name(step, store)  # what the graph knows is said before Spark is started
     if question.get("key") is not None:
         shape.check_key(step, question["key"])
     return snapshot, step, store

@@ -20,8 +20,8 @@ AFTER = Param("after", _SNAPSHOTS, pattern=SNAPSHOT_PATTERN, default="latest")
 STATE = Param("state", "Which state of the step.", default="default")
 KEY = Param(
     "key",
-    "A part of the key as NAME=VALUE; may be repeated.",
-    pattern=r"[^=\x00]+=[^\x00]*",
+    "A part of the key as NAME=VALUE, or NAME alone for null; may be repeated.",
+    pattern=r"[^=\x00]+(=[^\x00]*)?",
     many=True,
 )
 LIMIT = Param("limit", "At most so many rows.", "integer", least=1, most=1000, default=20)
@@ -102,14 +102,14 @@ class _State:
         from headgate.state.shape import StateShape  # brings pyspark, which takes a second
 
         home = self._model.job_home(job)
-        StateShape(find_snapshot(self._model.home, snapshot, home.name)).store(step, state)
+        StateShape(find_snapshot(self._model.home, snapshot, home.name)).check_name(step, state)
 
 
-def _key(parts: list[str]) -> dict[str, str]:
-    found = {}
+def _key(parts: list[str]) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
     for part in parts:
-        name, _, value = part.partition("=")
+        name, equals, value = part.partition("=")
         if name in found:
             raise UsageError(f"the key's part '{name}' is given twice", remedy="give it once")
-        found[name] = value
+        found[name] = value if equals else None
     return found
