@@ -133,6 +133,8 @@ def test_the_state_of_any_snapshot_is_read_by_key(
     assert [(s["step"], s["key"], s["rows"]) for s in listed] == [("users_lookup", ["id"], 24)]
     got = shell.json("state", "get", "shop", "users_lookup", "--key", "id=13")
     assert (got["key"], got["state"]) == ({"id": 13}, {"row": {"name": "13.4"}})
+    twice = ("--key", "id=13", "--key", "id=12")
+    shell("state", "get", "shop", "users_lookup", *twice, code=ExitCode.USAGE)
     older = shell.json("state", "get", "shop@ck:3", "users_lookup", "--key", "id=12")
     assert older["state"] == {"row": {"name": "12.3"}}
     shell("state", "get", "shop@ck:3", "users_lookup", "--key", "id=13", code=ExitCode.NOT_FOUND)

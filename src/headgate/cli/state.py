@@ -259,6 +259,8 @@ def _key(parts: list[str]) -> dict[str, str | None]:
             raise UsageError(
                 "--key names no part", got=repr(part), remedy="for instance --key user_id=42"
             )
+        if name in found:
+            raise UsageError(f"the key's part '{name}' is given twice", remedy="give it once")
         found[name] = value if equals else None
     return found
 
