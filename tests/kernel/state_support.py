@@ -17,6 +17,7 @@ from headgate.compile import CompiledJob, compile_job
 from headgate.connectors.log_files import Record
 from headgate.graph import operator_id
 from headgate.jobdef import JobDef
+from headgate.state.plain import plain
 from headgate.testing.rows import row_of
 from headgate.testing.stand_in import StandInJob
 
@@ -153,17 +154,6 @@ class Query:
         text = "\n".join([version, json.dumps(committed)])
         (folder / "commits" / str(at)).write_text(text)
         return new
-
-
-def plain(value: Any) -> Any:
-    """Rows as dicts, at any depth."""
-    if isinstance(value, Row):
-        return {k: plain(v) for k, v in value.asDict().items()}
-    if isinstance(value, list):
-        return [plain(v) for v in value]
-    if isinstance(value, dict):
-        return {k: plain(v) for k, v in value.items()}
-    return value
 
 
 def files_below(folder: Path) -> dict[str, bytes]:
