@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -94,8 +93,7 @@ def shown(job: hg.Job) -> None:
 
 
 def event(id: bytes | None, n: int | None, name: str | None = None) -> dict[str, object]:
-    text = None if id is None else b64encode(id).decode()
-    return {"at": NOON.isoformat(), "wall": NOON.isoformat(), "id": text, "n": n, "name": name}
+    return {"at": NOON.isoformat(), "wall": NOON.isoformat(), "id": id, "n": n, "name": name}
 
 
 class Shell:
