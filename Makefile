@@ -4,8 +4,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries test test-long ui-screenshots lint format soak soak-kafka \
-	soak-state soak-pulsar soak-windows bench bench-lookup bench-windows \
-	bench-process bench-savepoint bench-kafka bench-pulsar bench-ui lock clean
+	soak-state soak-pulsar soak-windows nemesis bench bench-lookup bench-windows \
+	bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -123,7 +123,11 @@ soak-pulsar: setup ## the store job Pulsar to Pulsar: driver and broker killed (
 soak-windows: setup ## thousands of random windows, crashes and restores against plain Python
 	@$(BIN)/python -m tests.reliability.soak_windows
 
-bench: bench-lookup bench-windows bench-process bench-savepoint bench-kafka bench-pulsar bench-ui ## all benchmarks
+MINUTES ?= 30
+nemesis: setup $(ARCHIVE) ## real jobs under seeded faults of processes, network, broker, disk; MINUTES=180 SEED=17
+	@$(BIN)/python -m tests.nemesis.run --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(NEMESIS)
+
+bench: bench-lookup bench-windows bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability ## all benchmarks
 
 bench-windows: setup $(BENCH) ## counts in 5-minute windows: Headgate, Spark's own aggregation, Java Flink
 	@$(BIN)/python -m bench.windows
@@ -142,6 +146,9 @@ bench-savepoint: setup ## savepoints of a running job with 1,000,000 keys
 
 bench-ui: setup ## the web interface over 1,000 checkpoints of 200 steps
 	@$(BIN)/python -m bench.ui
+
+bench-durability: setup ## checkpoints that survive a power cut against those that do not
+	@$(BIN)/python -m bench.durability
 
 bench-lookup: setup $(BENCH) ## two lookups over 4,000,000 orders: Headgate, Spark in Python, Java Flink
 	@$(BIN)/python -m bench.lookup

@@ -45,7 +45,7 @@ def _headgate_modules() -> Iterator[tuple[Any, Any, Any]]:
     """
     names = (
         "headgate", "headgate.errors", "headgate.java", "headgate.spark_jars",
-        "headgate.brokers", "headgate.brokers.jars",
+        "headgate.brokers", "headgate.brokers.jars", "headgate.secrets",
     )  # fmt: skip
     before = {name: sys.modules.pop(name) for name in names if name in sys.modules}
     for package in (names[0], names[4]):

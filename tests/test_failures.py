@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.connectors.broker_probe import Service
 from headgate.failures import Reason, explain
+from headgate.runtime.blame import Read, name_broker
 
 MALFORMED = (
     'HEADGATE_MALFORMED {"step":"orders","topic":"log:o","partition":1,"offset":7,'
@@ -123,3 +125,82 @@ def test_a_brokers_failure_is_told_with_its_address(line: str, reason: Reason, s
     assert failure.reason is reason
     assert said in failure.sentence
     assert not Reason.DEDUPLICATION_OFF.retryable and Reason.PULSAR.retryable
+
+
+WORKER = """\
+Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, most recent failure: Lost \
+task 0.0 in stage 1.0 (TID 2) (host executor driver): org.apache.spark.SparkException: Python \
+worker exited unexpectedly (crashed). Consider setting 'spark.python.worker.faulthandler.enabled'
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator$$anonfun$1.applyOrElse(P.scala:704)
+\tat org.apache.spark.sql.headgate.process.ProcessTask.work(ProcessTask.scala:202)
+Caused by: {cause}
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderInputStream.read(PythonRunner.scala:868)
+Logical Plan:
+      +- ~Process ProcessSpec(settle,1,1,StructType(StructField(none,BooleanType,true))), [k#18]
+"""
+
+
+@pytest.mark.parametrize(
+    "cause", ["java.io.EOFException", "java.net.SocketException: Connection reset"]
+)
+def test_a_killed_worker_is_named_with_its_step(cause: str) -> None:
+    """What Spark 4.2 said when workers of process functions were killed with -9."""
+    failure = explain(WORKER.format(cause=cause))
+    assert failure.reason is Reason.PYTHON_WORKER and failure.reason.retryable
+    assert failure.sentence == Reason.PYTHON_WORKER.text and failure.step == "settle"
+
+
+def test_a_pipe_that_breaks_on_the_way_to_a_worker_is_no_failure_of_files() -> None:
+    frames = "\tat java.base/sun.nio.ch.IOUtil.write(IOUtil.java:102)\n"
+    written = "\tat org.apache.spark.api.python.BasePythonRunner$ReaderInputStream.write(P.scala:9)"
+    failure = explain(f"Lost task: java.io.IOException: Broken pipe\n{frames}{written}")
+    assert failure.reason is Reason.PYTHON_WORKER and failure.step is None
+    other = explain(f"Lost task: java.io.IOException: Broken pipe\n{frames}\tat org.apache.Foo")
+    assert other.reason is Reason.STORAGE
+
+
+FROZEN = """\
+Job aborted due to stage failure: Lost task 0.0: \
+org.apache.kafka.common.errors.TimeoutException: Timeout of 20000ms expired before the position \
+for partition orders-0 could be determined
+Caused by: org.apache.kafka.common.errors.TimeoutException: Timeout of 20000ms expired before the \
+position for partition orders-0 could be determined
+"""
+SLOW = (
+    "Lost task 0.0 in stage 3.0: java.util.concurrent.TimeoutException: Cannot fetch record for "
+    "offset 1754 in 60000 milliseconds\n\tat org.apache.spark.sql.kafka010.consumer.InternalKafka"
+)
+READS = [
+    Read(name, f"kafka://{host}/{name}", Service("kafka", (host,)))
+    for name, host in (("orders", "a:1"), ("users", "b:2"))
+]
+
+
+@pytest.mark.parametrize("text", [FROZEN, SLOW])
+def test_a_broker_that_is_silent_is_named_with_the_topic(text: str) -> None:
+    """The first is what Spark 4.2 said when its broker was frozen in the middle of a batch."""
+    named = name_broker(explain(text), READS, lambda service: service.hosts == ("b:2",))
+    assert named.reason is Reason.BROKER_UNREACHABLE and named.step == "orders"
+    assert named.sentence.startswith("the broker does not answer (kafka://a:1/orders of orders): ")
+
+
+def test_a_broker_that_answers_is_slow_and_not_silent() -> None:
+    assert explain(SLOW).reason is Reason.FETCH_TIMEOUT
+    named = name_broker(explain(SLOW), READS[:1], lambda service: True)
+    assert named.reason is Reason.FETCH_TIMEOUT and named.reason.retryable
+    assert named.sentence.startswith(
+        "records did not come from the broker in time (kafka://a:1/orders of orders): "
+    )
+    assert "Cannot fetch record for offset 1754" in named.sentence
+    both = name_broker(explain(SLOW), READS, lambda service: True)
+    assert (
+        both.step is None and "(one of kafka://a:1/orders of orders, kafka://b:2" in both.sentence
+    )
+
+
+def test_a_failure_that_names_its_broker_is_left_as_it_is() -> None:
+    said = 'HEADGATE_KAFKA {"kind":"BROKER_UNREACHABLE","servers":"h:1","message":"x"}'
+    failure = explain(said)
+    assert name_broker(failure, READS, lambda service: False) is failure
+    missing = explain("HEADGATE_TOPIC_MISSING data/orders")
+    assert name_broker(missing, READS, lambda service: False) is missing

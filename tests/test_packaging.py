@@ -60,7 +60,10 @@ def checkout(tmp_path: Path) -> Path:
     )
     for name in (
         "kernel/build.py",
-        *(f"src/headgate/{n}.py" for n in ("errors", "java", "spark_jars", "brokers/jars")),
+        *(
+            f"src/headgate/{n}.py"
+            for n in ("errors", "secrets", "java", "spark_jars", "brokers/jars")
+        ),
     ):
         shutil.copy(ROOT / name, copy / name)
     # A build environment does not have what the packages import: this must not be run.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,16 +11,23 @@ from pyspark.sql import SparkSession
 
 from headgate.check import location_of
 from headgate.connectors.base import Finding, Sink, Source
+from headgate.connectors.broker_probe import Service
 from headgate.errors import HeadgateError, NotFoundError
 from headgate.failures import Reason
 from headgate.graph import Step
 from headgate.plan import BuiltJob, SinkOp, SourceOp, TableOp
 
+# A broker that was started together with the job is there by then.
+_PATIENCE_SECONDS = 8.0
+_ANSWER_SECONDS = 3.0
+_PAUSE_SECONDS = 0.5
+
 
 def findings(built: BuiltJob, spark: SparkSession) -> Iterator[tuple[Step, Finding]]:
     """What the brokers say about every source, table and sink that lives in one.
 
-    A broker that does not answer is asked once: each time takes half a minute.
+    A broker that does not answer is asked once, with a small request: clients of Kafka and Pulsar
+    try for half a minute and more before they say anything.
     """
     silent: dict[str, str] = {}
     for node in built.nodes:
@@ -36,10 +44,33 @@ def findings(built: BuiltJob, spark: SparkSession) -> Iterator[tuple[Step, Findi
         if service in silent:
             yield node.step, Finding(address, silent[service], Reason.BROKER_UNREACHABLE)
             continue
+        if _is_silent(asked):
+            silent[service] = _nobody(service)
+            yield node.step, Finding(address, silent[service], Reason.BROKER_UNREACHABLE)
+            continue
         for finding in asked.live(spark):
             if finding.reason is Reason.BROKER_UNREACHABLE:
                 silent[service] = finding.text
             yield node.step, finding
+
+
+def _is_silent(asked: Source | Sink) -> bool:
+    """Whether the broker of a source or sink gives no sign of life, asked again and again."""
+    service = Service.of(asked)
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while service is not None and not service.answers(_ANSWER_SECONDS):
+        if time.monotonic() > until:
+            return True
+        time.sleep(_PAUSE_SECONDS)
+    return False
+
+
+def _nobody(service: str) -> str:
+    """That no broker answers, as the clients' own check says it."""
+    system, _, servers = service.partition("://")
+    if system == "kafka":
+        return f"no Kafka broker answers at {servers}"
+    return f"no Pulsar broker answers at {service}"
 
 
 def _service(address: str) -> str:
@@ -83,15 +114,16 @@ def ask(built: BuiltJob, spark: SparkSession, job: str) -> Asked:
     return Asked(found, tuple(dict.fromkeys(open_)))
 
 
-def prepare(built: BuiltJob, spark: SparkSession) -> Iterator[str]:
+def prepare(built: BuiltJob, spark: SparkSession, *, patient: bool = True) -> Iterator[str]:
     """Raise for a topic that is not there or may not be used, or cannot be made ready for its sink.
 
-    Gives what was changed at the brokers, in sentences. A broker that does not answer is no reason
-    to raise: it may come back, and the job's restart strategy says how long to wait for it.
+    Gives what was changed at the brokers, in sentences. For a `patient` job a broker that does not
+    answer is no reason to raise: it may come back, and the job's restart strategy says how long to
+    wait for it.
     """
     silent: set[str] = set()
     for step, finding in findings(built, spark):
-        if finding.reason is Reason.BROKER_UNREACHABLE:
+        if finding.reason is Reason.BROKER_UNREACHABLE and patient:
             if not silent:
                 yield f"warning: {finding.text}; the job goes on by its restart strategy"
             silent.add(step.id)

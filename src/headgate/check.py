@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from headgate.connectors.base import Source
 from headgate.errors import GraphError, HeadgateError, Location
 from headgate.graph import Step
-from headgate.plan import Plan, SinkOp, SourceOp, TableOp
+from headgate.plan import (
+    POSITION,
+    LookupOp,
+    Node,
+    Plan,
+    ProcessOp,
+    SinkOp,
+    SourceOp,
+    TableOp,
+    WindowOp,
+)
 
 
 def warnings_of(plan: Plan, *, check_connectors: bool) -> tuple[str, ...]:
@@ -20,7 +30,7 @@ def warnings_of(plan: Plan, *, check_connectors: bool) -> tuple[str, ...]:
     _refuse_changing(plan)
     if check_connectors:
         _check_connectors(plan)
-    return (*_unused(plan), *_at_least_once(plan))
+    return (*_unused(plan), *_at_least_once(plan), *_late_after_waiting(plan))
 
 
 def _refuse_changing(plan: Plan) -> None:
@@ -53,6 +63,38 @@ def location_of(step: Step) -> Location | None:
     return Location(file, int(line)) if file and line.isdigit() else None
 
 
+def behind(nodes: Sequence[Node], first: Node) -> Iterator[Node]:
+    """The steps that get rows of a step, in the order in which they were written."""
+    reached = {first.step.id}
+    for node in nodes:
+        if any(edge.step in reached for edge in node.step.inputs):
+            reached.add(node.step.id)
+            yield node
+
+
+def goes_by_event_time(node: Node) -> bool:
+    """Whether a step has windows or timers of event time, for which rows can be late."""
+    operation = node.operation
+    if isinstance(operation, WindowOp):
+        return POSITION not in operation.needs
+    return isinstance(operation, ProcessOp) and any(
+        timer.clock == "event" for timer in operation.shape.timers
+    )
+
+
+def _late_after_waiting(plan: Plan) -> Iterator[str]:
+    for node in plan.nodes:
+        if not isinstance(node.operation, LookupOp) or node.operation.holds:
+            continue
+        late = [n.step.id for n in behind(plan.nodes, node) if goes_by_event_time(n)]
+        if late:
+            yield (
+                f"step '{node.step.id}': rows that have waited may be late for"
+                f" {', '.join(map(repr, late))}: hold_watermark=False lets the watermark go on."
+                f" Read what is late, or leave it out [{node.step.location}]"
+            )
+
+
 def _unused(plan: Plan) -> Iterator[str]:
     used = {(e.step, e.output) for n in plan.nodes for e in n.step.inputs}
     for step in (n.step for n in plan.nodes):
@@ -71,6 +113,8 @@ def _check_connectors(plan: Plan) -> None:
         operation = node.operation
         if isinstance(operation, SourceOp | TableOp) and isinstance(operation.source, Source):
             _checked(operation.source.check, node.step)
+            if isinstance(operation, SourceOp):
+                _checked(operation.source.check_stream, node.step)
         elif isinstance(operation, SinkOp):
             _checked(operation.sink.check, node.step)
     _refuse_mixed_options(plan)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 
+from headgate.brokers.kafka_features import TRANSACTION_VERSION, ask_features
 from headgate.brokers.kafka_wire import ask_cluster
 from headgate.connectors.pulsar_admin import PulsarAdmin, PulsarAdminError
 from headgate.connectors.pulsar_client import PulsarAccess
@@ -38,7 +39,7 @@ def _servers(home: str) -> dict[str, set[str]]:
             address = str(step.get("detail", {}).get("address", ""))
             scheme, _, rest = address.partition("://")
             if scheme in ("kafka", "pulsar", "pulsar+ssl"):
-                servers = f"{scheme}://{rest.partition('/')[0]}"
+                servers = f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}"
                 found.setdefault(servers, set()).add(job.name)
     return found
 
@@ -48,7 +49,8 @@ def _kafka(servers: str, jobs: str) -> Check:
     for server in servers.split(","):
         host, _, port = server.rpartition(":")
         if cluster := ask_cluster(host, int(port), timeout=_PATIENCE):
-            return Check(name, True, f"cluster {cluster.id} answers (used by {jobs})")
+            version = _transaction_version(host, int(port))
+            return Check(name, True, f"cluster {cluster.id} answers{version} (used by {jobs})")
         if _connects(host, int(port)):
             return Check(
                 name, True, f"{server} takes connections, but no plain requests (used by {jobs})",
@@ -59,6 +61,13 @@ def _kafka(servers: str, jobs: str) -> Check:
         name, False, f"nobody answers (used by {jobs})",
         "see that the broker runs; headgate broker status kafka, for one of this machine",
     )  # fmt: skip
+
+
+def _transaction_version(host: str, port: int) -> str:
+    features = ask_features(host, port, timeout=_PATIENCE)
+    if features is None:
+        return ""
+    return f", transaction version {features.get(TRANSACTION_VERSION, 0)}"
 
 
 def _pulsar(url: str, jobs: str) -> Check:

@@ -14,6 +14,8 @@ _UNITS = {
     "ms": 0.001, "millisecond": 0.001, "s": 1, "sec": 1, "second": 1, "m": 60, "min": 60,
     "minute": 60, "h": 3600, "hour": 3600, "d": 86400, "day": 86400, "week": 604800,
 }  # fmt: skip
+LONGEST = timedelta(days=36_500)
+"""Longer ones are a slip of the pen; sums of times with them would not be times any more."""
 _PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
 
 
@@ -30,7 +32,7 @@ def parse_duration(value: Duration, *, what: str = "duration") -> timedelta:
             raise UsageError(
                 f"{what} is negative", got=str(value), remedy="use a positive duration"
             )
-        return value
+        return _reasonable(value.total_seconds(), value, what)
     text = value.strip().lower() if isinstance(value, str) else ""
     seconds, position = 0.0, 0
     while match := _PART.match(text, position):
@@ -47,7 +49,18 @@ def parse_duration(value: Duration, *, what: str = "duration") -> timedelta:
             got=repr(value),
             remedy="write a number and a unit: milliseconds, seconds, minutes, hours or days",
         )
-    return timedelta(seconds=seconds)
+    return _reasonable(seconds, value, what)
+
+
+def _reasonable(seconds: float, value: Duration, what: str) -> timedelta:
+    if seconds > LONGEST.total_seconds():
+        raise UsageError(
+            f"{what} is longer than 100 years",
+            expected=f"at most {LONGEST.days:,} days",
+            got=str(value),
+            remedy="use a shorter duration",
+        )
+    return value if isinstance(value, timedelta) else timedelta(seconds=seconds)
 
 
 def format_duration(value: timedelta) -> str:

@@ -8,6 +8,8 @@ from enum import Enum
 from pathlib import Path
 from types import FrameType
 
+from headgate.secrets import redact, redacted
+
 _PACKAGE = str(Path(__file__).resolve().parent)
 
 
@@ -65,11 +67,12 @@ class HeadgateError(Exception):
         remedy: str | None = None,
         location: Location | None = None,
     ) -> None:
-        self.message = message
+        # addresses and values that came may have passwords in them
+        self.message = redact(message)
         self.step = step
-        self.expected = expected
-        self.got = got
-        self.remedy = remedy
+        self.expected = redacted(expected)
+        self.got = redacted(got)
+        self.remedy = redacted(remedy)
         self.location = location
         super().__init__(str(self))
 
@@ -85,6 +88,12 @@ class HeadgateError(Exception):
         if self.location:
             text += f" [{self.location}]"
         return text
+
+
+class StorageError(HeadgateError):
+    """A file of the home could not be read or written: its disk or store is in trouble."""
+
+    code = "STORAGE"
 
 
 class UsageError(HeadgateError):

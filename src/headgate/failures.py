@@ -5,9 +5,11 @@ from __future__ import annotations
 import builtins
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
+
+from headgate.secrets import redact, shown
 
 
 class Reason(Enum):
@@ -25,12 +27,25 @@ class Reason(Enum):
         "bring the records back, or go on without them: on_data_loss='continue' (Kafka, Pulsar), "
         "--fresh",
     )
+    TOPIC_REPLACED = (
+        "a topic that the job reads was deleted and made again",
+        False,
+        "start from nothing with --fresh, or let the source read the new topic from its beginning: "
+        "on_data_loss='continue' (Kafka, Pulsar); an earlier snapshot does not help, its offsets "
+        "are of the old topic as well",
+    )
     TOPIC_DAMAGED = ("a topic's files are not as they should be", False, "restore them")
     USER_CODE = ("the job's own Python code raised", False, "correct the code, then start again")
     USER_CODE_IO = (
         "the job's own Python code could not reach a file or another system",
         True,
         "see that what it reaches for is there and lets it in",
+    )
+    PYTHON_WORKER = (
+        "a Python worker of Spark died without an error: it was killed, or a library crashed it",
+        True,
+        "see whether the system killed it for its memory (dmesg), and give it more; for a crash "
+        "add -- --conf spark.python.worker.faulthandler.enabled=true",
     )
     EXPRESSION = ("an expression of the job failed on a row", False, "correct the expression")
     STATE_SCHEMA = (
@@ -45,8 +60,24 @@ class Reason(Enum):
         "give it more, for example -- --conf spark.driver.memory=4g",
     )
     EXECUTOR_LOST = ("executors were lost too often", True, "look into the executors' logs")
+    DISK_FULL = (
+        "a disk is full",
+        True,
+        "make room on it; the job goes on by itself if it has a restart strategy",
+    )
+    READ_ONLY = (
+        "a disk is read-only",
+        True,
+        "mount it for writing; the job goes on by itself if it has a restart strategy",
+    )
     STORAGE = ("files could not be written or read", True, "check the disk and its permissions")
     DRIVER_GONE = ("Spark's JVM is gone", True, "start again; the log of Spark may tell why")
+    HOME_UNSEEN = (
+        "an executor does not see the home",
+        False,
+        "put the home on a shared file system that is mounted at the same path on all machines, "
+        "or on an object store",
+    )
     LEASE_LOST = (
         "another process has taken the job over",
         False,
@@ -64,6 +95,12 @@ class Reason(Enum):
         True,
         "see that it runs and can be reached from the driver and the executors",
     )
+    FETCH_TIMEOUT = (
+        "records did not come from the broker in time",
+        True,
+        "see whether the broker or the network to it is overloaded; smaller batches need less of "
+        "both: max_records",
+    )
     NOT_AUTHORISED = (
         "the broker does not let the job in",
         False,
@@ -73,6 +110,17 @@ class Reason(Enum):
         "another process writes under the job's name",
         True,
         "see that no second copy of the job runs from another home",
+    )
+    SINK_AHEAD = (
+        "a sink has the number of this batch already, for other rows",
+        False,
+        "another copy of this home has written there: let only one of them run, and start it with "
+        "--from, --fresh or --accept-sink-position",
+    )
+    OUTPUT_TAKEN = (
+        "a job of the same name in another home writes there",
+        False,
+        "stop that one and start with --take-over, or start this one under another --name",
     )
     TRANSACTION_TIMEOUT = (
         "a batch took longer than its Kafka transactions may last",
@@ -117,12 +165,19 @@ _PYTHON = re.compile(
     r"Traceback \(most recent call last\):\n(?P<body>(?:.*\n)*?)(?P<last>\S.*)", re.M
 )
 _SIGNS: tuple[tuple[str, Reason], ...] = (
+    # first: a full disk looks like damaged state to who cannot load any
+    ("NoSpaceLeft", Reason.DISK_FULL),
+    ("No space left on device", Reason.DISK_FULL),
+    ("Disk quota exceeded", Reason.DISK_FULL),
+    ("Read-only file system", Reason.READ_ONLY),
+    ("ReadOnlyFileSystemException", Reason.READ_ONLY),
     ("STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE", Reason.STATE_SCHEMA),
     ("STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE", Reason.STATE_SCHEMA),
     ("STATEFUL_OPERATOR_NOT_MATCH", Reason.STATE_SCHEMA),
     ("CANNOT_LOAD_STATE_STORE", Reason.STATE_FILES),
     ("CHECKPOINT_FILE_CHECKSUM", Reason.STATE_FILES),
     # what Spark's Kafka source says
+    ("Cannot fetch record for offset", Reason.FETCH_TIMEOUT),
     ("KAFKA_DATA_LOSS", Reason.OFFSET_GONE),
     ("Some data may have been lost", Reason.OFFSET_GONE),
     ("OffsetOutOfRangeException", Reason.OFFSET_GONE),
@@ -139,11 +194,10 @@ _SIGNS: tuple[tuple[str, Reason], ...] = (
     ("SparkRuntimeException", Reason.EXPRESSION),
     ("SparkContext was shut down", Reason.DRIVER_GONE),
     ("methods on a stopped SparkContext", Reason.DRIVER_GONE),
-    ("NoSpaceLeft", Reason.STORAGE),
-    ("No space left on device", Reason.STORAGE),
     ("AccessDeniedException", Reason.STORAGE),
     ("Permission denied", Reason.STORAGE),
     ("java.io.IOException", Reason.STORAGE),
+    ("StorageError", Reason.STORAGE),  # a file of the home, read or written by the driver
     # what a call into the JVM raises here when there is no answer
     ("Py4JNetworkError", Reason.DRIVER_GONE),
     ("Py4JError", Reason.DRIVER_GONE),
@@ -151,6 +205,12 @@ _SIGNS: tuple[tuple[str, Reason], ...] = (
     ("ConnectionResetError", Reason.DRIVER_GONE),
     ("BrokenPipeError", Reason.DRIVER_GONE),
 )
+# How the JVM learns that a worker is gone: from what it reads, or while it writes to it.
+_DEAD_WORKER = re.compile(
+    r"Python worker exited unexpectedly|Exception: (?:Broken pipe|Connection reset)[^\n]*\n"
+    r"(?:\s+at [^\n]*\n){0,12}\s+at org\.apache\.spark\.api\.python\."
+)
+_PROCESS = re.compile(r"~?Process ProcessSpec\(([^,]+),")
 # Errors of files and networks: Python's own, and those of libraries, which are named like them.
 _PYTHON_IO = {
     name
@@ -161,15 +221,23 @@ _LIBRARY_IO = ("ConnectionError", "Timeout", "TimeoutError", "URLError", "gaierr
 
 
 def explain(text: str) -> Failure:
-    """Find the reason in everything that was said.
+    """Find the reason in everything that was said; secrets are not in what is found.
 
     >>> explain("... HEADGATE_TOPIC_MISSING data/orders\\n").sentence
     'there is no topic at data/orders'
     """
+    found = _explained(text)
+    frames = tuple(redact(frame) for frame in found.frames)
+    return replace(found, sentence=shown("", found.sentence), frames=frames)
+
+
+def _explained(text: str) -> Failure:
     if mark := _MARK.search(text):
         return _ours(mark.group(1), mark.group(2).split(" SQLSTATE")[0].strip())
     if "PythonException" in text and (found := _PYTHON.search(text)):
         return _python(found.group("body"), found.group("last").strip())
+    if _DEAD_WORKER.search(text):
+        return Failure(Reason.PYTHON_WORKER, Reason.PYTHON_WORKER.text, _process_step(text))
     causes = list(_CAUSE.finditer(text))
     said = (causes[-1].group("text") or causes[-1].group("cls")) if causes else _first_line(text)
     for sign, reason in _SIGNS:
@@ -178,6 +246,13 @@ def explain(text: str) -> Failure:
         if sign in text:
             return Failure(reason, f"{reason.text}: {_short(said)}")
     return Failure(Reason.UNKNOWN, _short(said))
+
+
+def _process_step(text: str) -> str | None:
+    """The process step whose worker it was, if only one can be meant."""
+    steps = set(_PROCESS.findall(text))
+    ours = "org.apache.spark.sql.headgate.process." in text
+    return steps.pop() if ours and len(steps) == 1 else None
 
 
 def _python(body: str, last: str) -> Failure:
@@ -214,18 +289,51 @@ def _ours(kind: str, rest: str) -> Failure:
         return Failure(Reason.TOPIC_MISSING, f"there is no topic at {rest}")
     if kind == "OFFSET_GONE":
         return Failure(Reason.OFFSET_GONE, f"{Reason.OFFSET_GONE.text}: {rest}")
+    if kind == "TOPIC_REPLACED":
+        return Failure(Reason.TOPIC_REPLACED, _replaced(data), step)
     if kind in ("KAFKA", "PULSAR"):
         return _broker(kind, data)
+    if kind == "SINK_AHEAD":
+        numbers = f"it has batch {data.get('found')}, and this is batch {data.get('batch')}"
+        reason = Reason.SINK_AHEAD
+        return Failure(reason, f"{reason.text} ({data.get('sink')}): {numbers}")
+    if kind == "OUTPUT_TAKEN":
+        reason = Reason.OUTPUT_TAKEN
+        return Failure(reason, f"{reason.text}: {data.get('output')} belongs to {data.get('home')}")
     if kind == "HANDLER":
         reason = _python_reason(str(data.get("error")))
         return Failure(reason, str(data.get("text")), step, tuple(data.get("frames") or ()))
     if kind == "STEP_TWICE":
         return Failure(Reason.STEP_TWICE, rest)
+    if kind == "HOME_UNSEEN":
+        return Failure(Reason.HOME_UNSEEN, _unseen(data))
     if kind == "LEASE_LOST":
         return Failure(Reason.LEASE_LOST, rest or Reason.LEASE_LOST.text)
     if kind == "CRASH":
         return Failure(Reason.CRASH_ASKED, f"{Reason.CRASH_ASKED.text}: {rest}")
     return Failure(Reason.TOPIC_DAMAGED, f"{kind.lower().replace('_', ' ')}: {rest}")
+
+
+def _unseen(data: dict[str, Any]) -> str:
+    who = f"executor {data.get('executor')} on {data.get('host')}"
+    path, said = data.get("path"), data.get("text")
+    if data.get("kind") == "unwritable":
+        return f"{who} cannot write to the home: {path}: {said}"
+    if data.get("kind") == "apart":
+        return f"{who} does not see the home: what it wrote to {path} is not there for the driver"
+    return f"{who} does not see the home: what the driver wrote to {path} is not there ({said})"
+
+
+def _replaced(data: dict[str, Any]) -> str:
+    """
+    >>> _replaced({"address": "kafka://h:1/t", "was": "a", "is": "b"})
+    'kafka://h:1/t was deleted and made again: it has the id b, and what was read had a'
+    """
+    was, now = (data.get(part) or "none" for part in ("was", "is"))
+    return (
+        f"{data.get('address')} was deleted and made again: it has the id {now}, and what was read "
+        f"had {was}"
+    )
 
 
 def _place(data: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ from headgate.graph import Graph
 from headgate.plan import BuiltJob, Plan, RawSource
 from headgate.process.declare import Process
 from headgate.process.engine import OnError
+from headgate.secrets import protect, protect_settings
 from headgate.settings import Checkpoints, Restart, no_restart
 from headgate.steps.lookup import Table, add_table
 from headgate.steps.process import Processed, add_process
@@ -46,7 +47,32 @@ class Job:
                 remedy=f"start the job with --set {name}=VALUE",
                 location=user_location(),
             )
-        return value
+        return str(value)
+
+    def secret(self, name: str) -> str:
+        """A param that nobody may see, such as a password or a token.
+
+        Example, run with `headgate run app.py --set db_login=env:DB_LOGIN`:
+
+            login = job.secret("db_login")
+
+        It is a text like that of `param`, and is never written down, printed or shown: records
+        have the reference (`env:DB_LOGIN`, `@/run/secrets/db_login`) or a mask, and where the
+        value turns up in an error or in the graph, `******` stands instead. It has no default,
+        which would be a secret in the job's code.
+        """
+        value = self._plan.params.get(name)
+        self._plan.used_params.add(name)
+        self._plan.secrets.add(name)
+        if value is not None:
+            protect(value)
+        elif self._plan.stand_in is None:
+            raise UsageError(
+                f"the secret '{name}' is not set",
+                remedy=f"start the job with --set {name}=env:VARIABLE or --set {name}=@FILE",
+                location=user_location(),
+            )
+        return str(self._plan.stand_in if value is None else value)
 
     def source(
         self,
@@ -122,6 +148,7 @@ class JobDef:
         from headgate.runtime.session import get_session
 
         given = dict(params or {})
+        protect_settings(given)
         plan = self._plan(spark or get_session(), given)
         self.function(Job(plan))
         unknown = sorted(set(given) - plan.used_params)

@@ -17,9 +17,11 @@ from pyspark.sql.types import StructType
 
 from headgate.errors import GraphError, HeadgateError, RefusedError
 from headgate.failures import explain
+from headgate.schemas import has_floats
 
 EXTENSIONS = "org.apache.spark.sql.headgate.HeadgateExtensions"
 FILE_MANAGER = "org.apache.spark.sql.headgate.FencedFileManager"
+DURABILITY = "spark.headgate.durability"
 LOG_SOURCE = "org.apache.spark.sql.headgate.log.LogSourceProvider"
 TICKS = "org.apache.spark.sql.headgate.tick.TickSourceProvider"
 CLOCK_OFFSET = "spark.headgate.clock.offset.ms"
@@ -138,14 +140,28 @@ def lookup(
     deleted: str,
     into: str,
     missing: str,
+    held: str | None = None,
 ) -> DataFrame:
-    """The stream with the latest table row of the same key as one more struct column."""
+    """The stream with the latest table row of the same key as one more struct column.
+
+    `held` is the stream's event time, if rows that wait hold the job's watermark.
+    """
     spark = stream.sparkSession
     java = _headgate(spark).lookup(
         _java(stream), _java(table), step, _list(spark, stream_keys), _list(spark, table_keys),
-        value, position, deleted, into, missing,
+        value, position, deleted, into, missing, held,
     )  # fmt: skip
     return _frame(java, spark)
+
+
+def normal_keys(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The frame with these columns as keys: one zero and one NaN, also in structs and arrays."""
+    concerned = [name for name in names if has_floats(frame.schema[name].dataType)]
+    if not concerned:
+        return frame
+    spark = frame.sparkSession
+    made = _class(spark, "NormalKeys")
+    return _frame(made.columns(_java(frame), _list(spark, concerned)), spark)
 
 
 def carry(base: DataFrame, top: DataFrame, column: str) -> DataFrame | None:
@@ -373,32 +389,72 @@ def rewrite_state(
     target_version: int,
     partitions: int,
     step: str | None = None,
+    job: DataFrame | None = None,
+    drops: bool = False,
+    lost: Callable[[int], object] = lambda rows: None,
 ) -> list[list[str]]:
     """Write a step's state anew below `target`; the unique ids by partition and store.
 
     Rows go from `old` to `new` by the names of stores and columns; without `source` the stores
     are empty. `step` is for Spark's operator metadata, which else has the name in the source's.
+    Where keys were not in normal form, `job`, compiled, says how what they kept becomes one; with
+    `drops` what cannot be merged goes. `lost` is told how many rows less there are then.
     """
     try:
         found = _class(spark, "state.RewriteState").run(
             spark._jsparkSession, source, source_version,
             _list(spark, [_list(spark, of) for of in source_ids]), operator_id, step,
             None if old is None else json.dumps(old), json.dumps(new), target, target_version,
-            partitions,
+            partitions, None if job is None else _java(job), drops,
         )  # fmt: skip
     except IllegalArgumentException as error:
-        _, mark, why = str(error).partition("HEADGATE_STATE_TYPE ")
+        _, mark, why = str(error).partition("HEADGATE_STATE_")
+        kind, _, what = why.partition(" ")
         if not mark:
             raise
-        raise RefusedError(
-            why, step=step, remedy="give what changed its type another name, or start anew"
-        ) from error
-    return [[str(id) for id in of] for of in found]
+        remedy = "give what changed its type another name, or start anew"
+        if kind == "KEYS":
+            remedy = (
+                "say --allow-dropped-state to keep what 0.0 and the usual NaN had, and to drop "
+                "what the others had; or start anew"
+            )
+        raise RefusedError(what, step=step, remedy=remedy) from error
+    lost(int(found.lost()))
+    return [[str(id) for id in of] for of in found.ids()]
 
 
 def committed_batches(spark: SparkSession, spec: str) -> str:
     """JSON: sink -> the last batch that is out, for the run of this sinks spec."""
     return str(_class(spark, "sink.SinkMarkers").committed(spec))
+
+
+def sink_markers(spark: SparkSession, spec: str) -> dict[str, list[dict[str, Any]]]:
+    """By sink, the markers of the newest batches that its tasks have out, for a run.
+
+    Each has batch, and where they are known fingerprint, owner, time, watermark and offsets. Ends
+    transactions that a dead driver left open: the caller holds the lease and owns the outputs.
+    """
+    found: dict[str, list[dict[str, Any]]] = json.loads(
+        _class(spark, "sink.SinkMarkers").markers(spec)
+    )
+    return found
+
+
+def other_owners(spark: SparkSession, spec: str) -> dict[str, dict[str, str]]:
+    """By sink, the owner of its output if that is another home's job: owner and home."""
+    found: dict[str, dict[str, str]] = json.loads(_class(spark, "sink.SinkMarkers").others(spec))
+    return found
+
+
+def take_over(spark: SparkSession, spec: str) -> None:
+    """Make the outputs of all sinks the job's own."""
+    _class(spark, "sink.SinkMarkers").takeOver(spec)
+
+
+def kafka_cluster_id(spark: SparkSession, client: Mapping[str, str]) -> str:
+    """The id of the Kafka cluster that a client reaches."""
+    need_kafka(spark)
+    return str(_kafka_admin(spark).clusterId(json.dumps(dict(client))))
 
 
 def await_readable(spark: SparkSession, spec: str) -> bool:
@@ -441,6 +497,38 @@ def kafka_topics(
         _kafka_admin(spark).topics(json.dumps(dict(client)), _list(spark, topics))
     )
     return found
+
+
+def kafka_topic_ids(
+    spark: SparkSession, client: Mapping[str, str], topic: str, *, is_pattern: bool
+) -> dict[str, Any]:
+    """The ids of topics (a name, several with commas, or a pattern) and of their cluster.
+
+    Either cluster (or null) and topics, id by name, or error (a kind) and message.
+    """
+    need_kafka(spark)
+    found: dict[str, Any] = json.loads(
+        _class(spark, "kafka.TopicIds").told(json.dumps(dict(client)), topic, is_pattern)
+    )
+    return found
+
+
+def guard_topics(
+    spark: SparkSession,
+    *,
+    spark_folder: str,
+    file: str,
+    sources: Mapping[str, Mapping[str, Any]],
+    known: Mapping[str, Any],
+) -> None:
+    """Let each batch of a Spark folder fail if a topic of these Kafka sources has another id.
+
+    `known` is what stands in the run's topics.json, at `file`; it gets topics that a pattern finds
+    later. The guard goes with the fence of the folder.
+    """
+    _class(spark, "kafka.TopicGuard").put(
+        spark._jsparkSession, spark_folder, file, json.dumps(sources), json.dumps(known)
+    )
 
 
 def kafka_open_transactions(
@@ -503,6 +591,11 @@ def fence(
 def unfence(spark: SparkSession, spark_folder: str) -> None:
     """Take the fence away; one whose lease was lost stays."""
     _headgate(spark).unfence(spark._jsparkSession, spark_folder)
+
+
+def home_probe(spark: SparkSession, folder: str, nonce: str) -> Any:
+    """The kernel's HomeProbe with a new folder of the home, which it makes."""
+    return _class(spark, "HomeProbe").create(spark._jsparkSession, folder, nonce)
 
 
 def arm_crash(spark: SparkSession, run: str, point: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from pyspark.errors import AnalysisException, ParseException
@@ -20,6 +20,7 @@ from headgate.graph import Edge, Graph, Step, operator_id
 from headgate.process.declare import Process
 from headgate.process.engine import OnError
 from headgate.process.shape import Shape
+from headgate.secrets import protect_settings, redact
 
 RawSource: TypeAlias = Source | Callable[[SparkSession], DataFrame]
 Transform: TypeAlias = Callable[[DataFrame], DataFrame]
@@ -73,6 +74,8 @@ class LookupOp:
     into: str
     take: tuple[Expr, ...] | None
     missing: str
+    holds: bool = True
+    """Whether rows that wait hold the watermark of what follows."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,8 @@ class BuiltJob:
 
     graph: Graph
     nodes: tuple[Node, ...]
+    secrets: frozenset[str] = frozenset()
+    """The params that the job takes for secrets, by `job.secret`."""
 
     def node(self, id: str) -> Node:
         """The node of a step."""
@@ -149,6 +154,7 @@ class Plan:
     """The value of a parameter that is not set: in a test it names a broker that nobody asks."""
     nodes: list[Node] = field(default_factory=list)
     used_params: set[str] = field(default_factory=set)
+    secrets: set[str] = field(default_factory=set)
     changing: dict[str, str] = field(default_factory=dict)
     """Steps with an expression that gives another value when a batch is replayed."""
 
@@ -189,6 +195,7 @@ class Plan:
         """Write a step down."""
         for edge in step.inputs:
             self._check_gives(step, edge)
+        protect_settings(_options(operation))
         node = Node(step, operation, schemas)
         self.nodes.append(node)
         return node
@@ -218,9 +225,23 @@ class Plan:
 
     def built(self, warnings: tuple[str, ...]) -> BuiltJob:
         """The finished, frozen job."""
-        sources = tuple(n.step.id for n in self.nodes if n.step.kind in ("source", "table"))
-        steps = tuple(n.step for n in self.nodes)
-        return BuiltJob(Graph(self.job, steps, sources, warnings), tuple(self.nodes))
+        # last, when all secrets are known
+        nodes = tuple(replace(n, step=n.step.without_secrets()) for n in self.nodes)
+        sources = tuple(n.step.id for n in nodes if n.step.kind in ("source", "table"))
+        steps, told = tuple(n.step for n in nodes), tuple(redact(text) for text in warnings)
+        return BuiltJob(Graph(self.job, steps, sources, told), nodes, frozenset(self.secrets))
+
+
+def _options(operation: Operation) -> Mapping[str, Any]:
+    """What a connector was told: addresses and settings, some of them secret."""
+    if isinstance(operation, SinkOp):
+        return _told(operation.sink)
+    return _told(operation.source) if isinstance(operation, SourceOp | TableOp) else {}
+
+
+def _told(connector: object) -> Mapping[str, Any]:
+    address = connector.describe() if isinstance(connector, Source | Sink) else ""
+    return {"address": address, **(getattr(connector, "options", None) or {})}
 
 
 def analysed(df: DataFrame, step: str, work: Transform, what: str) -> DataFrame:

@@ -18,6 +18,7 @@ from pyspark.sql.types import (
     DateType,
     DecimalType,
     DoubleType,
+    FloatType,
     LongType,
     MapType,
     StringType,
@@ -111,3 +112,17 @@ def _type_of(hint: Any, owner: type, field: str) -> DataType:
         got=str(hint),
         remedy="change the field's type or give the schema as DDL",
     )
+
+
+def has_floats(kind: DataType) -> bool:
+    """Whether values of a type can be equal for Spark and yet have other bytes.
+
+    >>> from pyspark.sql.types import ArrayType, DoubleType, LongType
+    >>> has_floats(ArrayType(DoubleType())), has_floats(LongType())
+    (True, False)
+    """
+    if isinstance(kind, StructType):
+        return any(has_floats(field.dataType) for field in kind.fields)
+    if isinstance(kind, ArrayType):
+        return has_floats(kind.elementType)
+    return isinstance(kind, FloatType | DoubleType)

@@ -14,7 +14,11 @@ SHORTEST = timedelta(milliseconds=10)
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """How often a checkpoint is made, and how many are kept.
+    """How often a checkpoint is made, how many are kept, and what they survive.
+
+    With ``durability="disk"`` what a later step relies on is on the disk before that step, so the
+    job resumes exactly after a power cut. With ``"process"`` checkpoints survive the death of any
+    process, but not a power cut or a crash of the operating system.
 
     >>> Checkpoints(every="5 seconds", retain=10).interval
     datetime.timedelta(seconds=5)
@@ -25,6 +29,7 @@ class Checkpoints:
     on_cancel: Literal["retain", "delete"] = "retain"
     timeout: Duration = "10 minutes"
     tolerable_failures: int = 0
+    durability: Literal["disk", "process"] = "disk"
 
     def __post_init__(self) -> None:
         if parse_duration(self.every, what="Checkpoints.every") < SHORTEST:
@@ -47,6 +52,13 @@ class Checkpoints:
                 expected="'retain' or 'delete'",
                 got=repr(self.on_cancel),
                 remedy="use one of the two",
+            )
+        if self.durability not in ("disk", "process"):
+            raise UsageError(
+                "Checkpoints.durability is not known",
+                expected="'disk' or 'process'",
+                got=repr(self.durability),
+                remedy="use 'disk' to survive power cuts, 'process' where they do not matter",
             )
 
     @property

@@ -158,8 +158,8 @@ def test_show_steps_is_a_table_of_counts(
     assert lines[0].startswith("store  CRASHED since ")
     assert "run r1" in lines[0]
     assert lines[0].endswith("local[2]   spark 4.2.0")
-    assert lines[-1] == "users_lookup counted  retries 1,200"
-    rows = {line.split()[0]: line for line in lines[2:-1]}
+    counted = lines.index("users_lookup counted  retries 1,200")
+    rows = {line.split()[0]: line for line in lines[2:counted]}
     assert list(rows) == ["orders", "users", "users_lookup", "enriched"]
     assert rows["users_lookup"].split()[1:8] == [
         "lookup", "11,954,220", "11,904,100", "missing", "120", "50,000", "9.1",
@@ -195,7 +195,8 @@ def test_show_tells_why_the_watermark_stands_still_and_what_to_do(
         assert invoke(["show", "store", "--home", str(tmp_path)]) == 0
         lines = capsys.readouterr().out.splitlines()
         first = next(i for i, line in enumerate(lines) if line.startswith("watermark"))
-        return [" ".join(line.split()) for line in lines[first:]]
+        end = next(i for i, line in enumerate(lines) if line.startswith("crashed"))
+        return [" ".join(line.split()) for line in lines[first:end]]
 
     def minutes(n: float) -> datetime:
         return noon + timedelta(minutes=n)
@@ -212,7 +213,9 @@ def test_show_tells_why_the_watermark_stands_still_and_what_to_do(
         'idle_after="1 minute")',
     ]
     assert invoke(["show", "store", "--steps", "--home", str(tmp_path)]) == 0
-    rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()[2:-1]}
+    lines = capsys.readouterr().out.splitlines()
+    counted = lines.index("users_lookup counted  retries 1,200")
+    rows = {line.split()[0]: line.split() for line in lines[2:counted]}
     assert rows["orders"][-1] == minutes(9).astimezone().strftime("%H:%M:%S")
     assert rows["users_lookup"][-1] == minutes(2).astimezone().strftime("%H:%M:%S")
 

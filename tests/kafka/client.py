@@ -61,6 +61,14 @@ class Kafka:
         self.admin.create_partitions([NewPartitions(name, partitions)])[name].result(30)
         self._until_known(name, partitions)
 
+    def delete(self, name: str) -> None:
+        """Delete a topic, and wait until the broker does not know it any more."""
+        self.admin.delete_topics([name])[name].result(30)
+        until = time.monotonic() + 30
+        while name in self.admin.list_topics(timeout=10).topics:
+            assert time.monotonic() < until, f"{name} is still there"
+            time.sleep(0.05)
+
     def delete_before(self, name: str, partition: int, offset: int) -> None:
         """Remove the records before an offset, as retention does."""
         place = TopicPartition(name, partition, offset)

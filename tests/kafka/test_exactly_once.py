@@ -150,7 +150,7 @@ def test_should_not_take_a_new_home_for_one_whose_batches_are_out(
     pipe.send(range(0, 40))
     pipe.go()
     pipe.home = str(tmp_path / "another")  # as after the first one was deleted: run r1 again
-    pipe.go()
+    pipe.go(take_over=True)
     assert pipe.written() == Counter([*pipe.sent, *pipe.sent])
 
 

@@ -14,6 +14,7 @@ from pyspark.sql import Row, SparkSession
 import headgate as hg
 from headgate import kernel
 from headgate.compile import CompiledJob, compile_job
+from headgate.compile.sinks import Writer
 from headgate.connectors.log_files import Record
 from headgate.graph import operator_id
 from headgate.jobdef import JobDef
@@ -78,7 +79,7 @@ class Query:
     def start(self) -> Any:
         self.compiled = self._compile()  # a query's plan knows its batch: one plan a start
         return self.compiled.start(
-            job="state", run=self.folder.name, uid="", journal=str(self.folder / "journal"),
+            writer=Writer("state", self.folder.name, "", str(self.folder / "journal")),
             checkpoint=str(self.folder), bounded=True, every=timedelta(seconds=1),
         )  # fmt: skip
 

@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate import kernel
+from headgate.compile.sinks import Writer
 from headgate.failures import Reason, explain
 from tests.kernel.state_support import Query, files_below, users_job
 
@@ -97,7 +98,7 @@ def test_a_lost_lease_stops_the_next_batch(query: Query, token: str | None, lock
 
 def test_a_running_query_stops_at_its_next_batch(query: Query) -> None:
     running = query._compile().start(
-        job="state", run="spark", uid="", journal=str(query.folder / "journal"),
+        writer=Writer("state", "spark", "", str(query.folder / "journal")),
         checkpoint=str(query.folder), bounded=False, every=timedelta(0),
     )  # fmt: skip
     send(query, 1, 2)

@@ -34,8 +34,11 @@ def test_should_create_a_topic_once(tmp_path: Path) -> None:
     assert files.exists()
     assert files.partitions() == 2
     assert json.loads((tmp_path / "a" / "topic" / "topic.json").read_text()) == {
-        "version": 1, "partitions": 2,
+        "version": 1, "partitions": 2, "id": files.id(),
     }  # fmt: skip
+    other = TopicFiles(str(tmp_path / "b"))
+    other.create(partitions=2)
+    assert files.id() and files.id() != other.id()
     assert files.end_offsets() == {0: 0, 1: 0}
     with pytest.raises(UsageError, match="already"):
         files.create(partitions=2)

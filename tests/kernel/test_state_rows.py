@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import headgate as hg
 from headgate import kernel
+from headgate.compile.sinks import Writer
 from tests.kernel.state_support import OPERATOR, STEP, Query, files_below, plain, users_job
 
 SPARSE = [k * k * 7 + 3 for k in range(300)]
@@ -87,7 +88,7 @@ def test_a_running_query_is_read_and_nothing_written(spark: SparkSession, tmp_pa
 
     compiled = query._compile()
     running = compiled.start(
-        job="state", run="spark", uid="", journal=str(query.folder / "journal"),
+        writer=Writer("state", "spark", "", str(query.folder / "journal")),
         checkpoint=str(query.folder), bounded=False, every=timedelta(seconds=0),
     )  # fmt: skip
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import threading
 from dataclasses import dataclass
@@ -307,3 +309,20 @@ def test_errors_have_the_time_of_their_row_or_timer(spark: SparkSession) -> None
         ("ValueError: none", 13, 1),
         ("ValueError: too late", 14, 1),
     }
+
+
+class Shot(hg.Process):
+    def on_rows(self, row: Told, ctx: hg.Context) -> hg.Out[Told]:
+        if row.n == 1500:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield row
+
+
+@pytest.mark.parametrize("count", [1501, 30_000])
+def test_a_worker_that_is_killed_is_no_failure_of_files(spark: SparkSession, count: int) -> None:
+    """With many rows the JVM is writing to the worker when it dies, with few it is reading."""
+    with JobDriver(job_of(Shot())) as t:
+        t.send("rows", *({"key": "k" * 500, "n": n} for n in range(count)))
+        with pytest.raises(JobFailedError, match="a Python worker of Spark died") as caught:
+            t.run()
+        assert caught.value.step == "faulty" and "dmesg" in str(caught.value.remedy)

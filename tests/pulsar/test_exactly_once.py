@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -152,8 +153,27 @@ def test_should_let_a_fork_write_without_disturbing_the_original(
     pipe.go(name="fork", fresh=True)
     assert pipe.written() == Counter([*pipe.sent, *pipe.sent])
     pipe.home = str(tmp_path / "another")  # as after the first one was deleted: run r1 again
-    pipe.go()
+    with pytest.raises(RefusedError, match="of another home"):
+        pipe.go()
+    pipe.go(take_over=True)
     assert pipe.written() == Counter([*pipe.sent, *pipe.sent, *pipe.sent])
+
+
+def test_should_refuse_a_home_that_is_older_than_its_topics(pipe: Pipe, tmp_path: Path) -> None:
+    pipe.send(range(0, 30))
+    pipe.go()
+    shutil.copytree(pipe.home, tmp_path / "backup", symlinks=True)
+    for first in (30, 60):
+        pipe.send(range(first, first + 30))
+        pipe.go()
+    shutil.rmtree(pipe.home)
+    (tmp_path / "backup").rename(pipe.home)
+    pipe.send(range(90, 120))
+    with pytest.raises(RefusedError, match="batch 2 of run r1, but the home is at ck:0") as refused:
+        pipe.go()
+    assert "--fresh" in str(refused.value)
+    assert "--accept-sink-position" not in str(refused.value), "the broker knows numbers alone"
+    assert pipe.written() == Counter(range(90))
 
 
 def test_should_refuse_a_changed_graph_while_a_batch_is_out(pipe: Pipe) -> None:

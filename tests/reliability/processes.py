@@ -24,16 +24,16 @@ class Driver:
     def __init__(
         self, app: Path, data: Path | Topics, home: Path, *flags: str, spark: tuple[str, ...] = (),
         env: dict[str, str] | None = None, job: str = "store",
-        names: tuple[str, ...] = (*INPUTS, *OUTPUTS),
+        names: tuple[str, ...] = (*INPUTS, *OUTPUTS), log: Path | None = None,
     ) -> None:  # fmt: skip
         topics = topics_of(data)
         sets = [word for name in names for word in ("--set", f"{name}={topics.address(name)}")]
-        self.log = home.parent / "driver.log"
-        with open(self.log, "a") as log:
+        self.log = log or home.parent / "driver.log"
+        with open(self.log, "a") as said:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "headgate.cli.main", "run", f"{app}:{job}", "--home",
                  str(home), *sets, *flags, *(("--", *spark) if spark else ())],
-                stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                stdout=said, stderr=said, stdin=subprocess.DEVNULL,
                 env={**os.environ, **(env or {})}, start_new_session=True,
             )  # fmt: skip
 
@@ -67,15 +67,21 @@ class Cluster:
         self._start("master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1",
                     "--port", str(port), "--webui-port", "0")  # fmt: skip
         self._wait_for("master", "I have been elected leader")
-        for number in range(workers):
-            self._start(
-                f"worker{number}", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1",
-                "--cores", "1", "--memory", "2g", "--webui-port", "0", "--work-dir",
-                str(folder / f"work{number}"), self.url,
-            )  # fmt: skip
-            self._wait_for(f"worker{number}", "Successfully registered with master")
+        self._workers = 0
+        for _ in range(workers):
+            self.add_worker()
 
-    def _start(self, name: str, main: str, *arguments: str) -> None:
+    def add_worker(self, hides: Path | None = None) -> None:
+        """One more worker; it and its executors see an empty disk of their own at `hides`."""
+        number, self._workers = self._workers, self._workers + 1
+        self._start(
+            f"worker{number}", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1",
+            "--cores", "1", "--memory", "2g", "--webui-port", "0", "--work-dir",
+            str(self._folder / f"work{number}"), self.url, hides=hides,
+        )  # fmt: skip
+        self._wait_for(f"worker{number}", "Successfully registered with master")
+
+    def _start(self, name: str, main: str, *arguments: str, hides: Path | None = None) -> None:
         java = str(Path(find_java().path) / "bin" / "java")
         # without the Scala version executors look for another jars folder and die at once
         env = {**os.environ, "SPARK_SCALA_VERSION": "2.13", "SPARK_HOME": str(self._home),
@@ -86,6 +92,9 @@ class Cluster:
                    "--add-opens=java.base/java.lang=ALL-UNNAMED",
                    "--add-opens=java.base/java.util=ALL-UNNAMED",
                    "-cp", f"{self._home}/jars/*", main, *arguments]  # fmt: skip
+        if hides is not None:
+            own = 'mount -t tmpfs tmpfs "$0" && exec "$@"'
+            command = ["unshare", "--mount", "sh", "-c", own, str(hides), *command]
         with open(self._folder / f"{name}.log", "wb") as log:
             self._processes.append(
                 subprocess.Popen(command, stdout=log, stderr=log, env=env, start_new_session=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -32,16 +34,25 @@ def finish(data: Path, home: Path) -> None:
 
 def assert_truth(spark: SparkSession, data: Path, home: Path, events: Events) -> None:
     """Every event is in one final row, or in `.late`, of each step; nothing is there twice."""
+    assert_rows(lambda topic: rows_of(data / topic), events)
+    assert_state_is_empty(spark, home)
+
+
+def assert_rows(read: Callable[[str], list[dict[str, Any]]], events: Events) -> None:
+    """The rows of each topic, by its name, are those of the events."""
     for step, truth in (("counts", events.tumbling()), ("sessions", events.sessions())):
-        rows = rows_of(data / f"{step}_out")
-        got = finals(rows)
+        got = finals(read(f"{step}_out"))
         assert len(got) == len(dict(got)), f"{step}: a window with two on-time rows"
         assert dict(got) == truth, step
-        late = Counter((r["id"], r["user"], r["at"]) for r in rows_of(data / f"{step}_late"))
+        late = Counter((r["id"], r["user"], r["at"]) for r in read(f"{step}_late"))
         assert late == events.late(), step
         assert sum(len(ids) for _, ids in got) + sum(late.values()) == len(events.all)
     assert events.late(), "some rows are late"
-    assert_panes(rows_of(data / "counts_out"))
+    assert_panes(read("counts_out"))
+
+
+def assert_state_is_empty(spark: SparkSession, home: Path) -> None:
+    """Nothing is left after the drain."""
     reader = StateReader(spark, find_snapshot(Home(str(home)), "latest", JOB))
     for step, stores in STORES.items():
         for store in stores:

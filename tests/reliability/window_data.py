@@ -44,9 +44,13 @@ class Events(Chunks[Event]):
         pick = random.Random(seed)
         made = [self._made(pick, number, size) for number in range(chunks)]
         self.all = [event for chunk in made for event in chunk]
+        self.create(data)
+        super().__init__(made, taken)
+
+    def create(self, data: Path) -> None:
+        """Make the topic that the events go to."""
         self._topic = TopicFiles(data / "events")
         self._topic.create(2)
-        super().__init__(made, taken)
 
     @staticmethod
     def _made(pick: random.Random, chunk: int, size: int) -> list[Event]:
@@ -62,7 +66,8 @@ class Events(Chunks[Event]):
     def write(self, chunk: list[Event]) -> None:
         for partition in (0, 1):
             self._topic.append(
-                [Record(_json(event)) for event in chunk if event.id % 2 == partition], partition
+                [Record(event_json(event)) for event in chunk if event.id % 2 == partition],
+                partition,
             )
 
     def tumbling(self) -> Final:
@@ -97,14 +102,20 @@ class Events(Chunks[Event]):
         return Counter((e.id, e.user, e.at) for e in self.all if e.late)
 
 
-def _json(event: Event) -> str:
+def event_json(event: Event) -> str:
+    """An event as the job reads it."""
     return json.dumps({"id": event.id, "user": event.user, "at": event.at})
 
 
 def rows_of(topic: Path) -> list[dict[str, Any]]:
     """What a job wrote."""
     files = TopicFiles(topic)
-    return [json.loads(r.value or "") for r in files.read()] if files.exists() else []
+    return parsed(r.value for r in files.read()) if files.exists() else []
+
+
+def parsed(values: Iterable[str | None]) -> list[dict[str, Any]]:
+    """The rows of a topic's values."""
+    return [json.loads(value or "") for value in values]
 
 
 def finals(rows: Iterable[dict[str, Any]]) -> list[tuple[tuple[str, int, int], frozenset[int]]]:

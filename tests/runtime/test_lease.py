@@ -16,7 +16,7 @@ import pytest
 
 from headgate.errors import ExitCode, RefusedError
 from headgate.process_identity import process_started
-from headgate.runtime.lease import Lease, is_gone, is_live, this_process
+from headgate.runtime.lease import Clock, Lease, is_gone, is_live, this_process
 from headgate.snapshots.home import Home, JobHome
 from headgate.snapshots.model import JobRecord, LeaseRecord
 from headgate.snapshots.times import now
@@ -167,9 +167,8 @@ except RefusedError:
     assert sorted(words) == ["held", *["refused"] * 5]
 
 
-def test_without_locks_the_later_writer_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_locks_the_later_writer_wins() -> None:
     job = Home("memory://lease_home").job("store")
-    first = Lease(job, settle_seconds=0.0)
     second = Lease(job, settle_seconds=0.0)
 
     def overtaken(_seconds: float) -> None:
@@ -177,6 +176,6 @@ def test_without_locks_the_later_writer_wins(monkeypatch: pytest.MonkeyPatch) ->
         with job.changing() as write:
             write(JobRecord("store", None, LeaseRecord(second.owner, stamp, stamp, 30.0)))
 
-    monkeypatch.setattr("headgate.runtime.lease.time.sleep", overtaken)
+    first = Lease(job, settle_seconds=0.0, clock=Clock(sleep=overtaken))
     with pytest.raises(RefusedError, match="a moment faster"):
         first.acquire()

@@ -11,7 +11,9 @@ import pytest
 
 from headgate.errors import ExitCode, HeadgateError, RefusedError
 from headgate.runtime.resume import Chosen, Means, Start, Wish, choose_parallelism, choose_run
+from headgate.runtime.sink_position import Marker
 from headgate.snapshots.home import Home, JobHome, RunHome
+from headgate.snapshots.spark_log import planned_batches
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,10 @@ def choose(
     def rewrite(*, partitions: int, **_: Any) -> list[list[str]]:
         return [["empty"]] * partitions
 
-    means = Means(batch_is_out=lambda run, batch: out, rewrite=rewrite)
+    def markers(run: RunHome) -> dict[str, list[Marker]]:
+        return {sink: [Marker(max(planned_batches(run)))] for sink in out}
+
+    means = Means(markers=markers, rewrite=rewrite)
     return choose_run(job, Start(graph, parallelism, {}, {}, {}), Wish(**wish), means)
 
 

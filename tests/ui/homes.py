@@ -33,6 +33,8 @@ APP = Path(shop_app.__file__)
 USERS = 7
 SCRIPT = "<script>alert('row')</script>"
 SECRET = "very-secret-value"
+VARIABLE = "SHOP_API_TOKEN"
+"""Where the job that is killed has its secret from."""
 _BASE_MS = 1_700_000_000_000
 
 
@@ -248,7 +250,9 @@ def _stopped(home: Path, data: Data, spark: SparkSession) -> None:
 
 
 def _start_process(home: Path, data: Data, log: Path) -> subprocess.Popen[bytes]:
-    sets = [word for pair in data.params.items() for word in ("--set", "=".join(pair))]
+    os.environ[VARIABLE] = SECRET  # for the server that starts it again, too
+    params = {**data.params, "api_token": f"env:{VARIABLE}"}
+    sets = [word for pair in params.items() for word in ("--set", "=".join(pair))]
     with log.open("wb") as out:
         return subprocess.Popen(
             [sys.executable, "-m", "headgate.cli.main", "run", f"{APP}:shop", "--name", "crashed",

@@ -22,7 +22,7 @@ from headgate.runtime.lease import is_live
 from headgate.snapshots.audit import audit
 from headgate.snapshots.home import Home
 from headgate.ui.app import create_app
-from tests.ui.homes import _BASE_MS, APP, SECRET, USERS, Homes, Truth
+from tests.ui.homes import _BASE_MS, APP, SECRET, USERS, VARIABLE, Homes, Truth
 
 pytestmark = pytest.mark.slow
 
@@ -174,6 +174,7 @@ def test_each_value_says_where_it_came_from(made: Homes, client: TestClient) -> 
     origin = {one["name"]: (one["value"], one["origin"]) for part in
               ("checkpoints", "job_settings", "params", "spark") for one in view[part]}  # fmt: skip
     assert origin["checkpoints.every"] == ("200 milliseconds", "job file")
+    assert origin["checkpoints.durability"] == ("disk", "default")
     assert origin["checkpoints.retain"] == ("5", "job file")
     assert origin["checkpoints.timeout"] == ("10 minutes", "default")
     assert origin["restart.strategy"][1] == "default"
@@ -181,7 +182,7 @@ def test_each_value_says_where_it_came_from(made: Homes, client: TestClient) -> 
     assert origin["spark.driver.memory"] == ("1g", "flag")
     assert origin["spark.speculation"] == ("false", "headgate")
     assert origin["params.data"] == (str(made.data["crashed"].folder), "flag")
-    assert origin["params.api_token"] == ("******", "flag")
+    assert origin["params.api_token"] == (f"env:{VARIABLE}", "reference")
     failed = get(client, "/jobs/failed/config")["job_settings"]
     assert "at most 3 restarts" in next(
         one["value"] for one in failed if one["name"] == "restart.strategy"
@@ -320,6 +321,8 @@ def test_a_killed_job_is_started_again_from_its_page(made: Homes, tmp_path: Path
     job = Home(home).job("crashed")
     with TestClient(create_app(str(home)), base_url="http://127.0.0.1") as client:
         plan = get(client, "/jobs/crashed/plan/restart")
+        assert plan["allowed"] and "run r1 goes on after ck:" in plan["lines"][1]
+        plan = get(client, "/jobs/crashed/plan/restart", snapshot="latest")
         assert plan["allowed"] and "the newest checkpoint" in plan["lines"][1]
         try:
             started = done(client, "crashed", "restart", snapshot="latest")

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from headgate.errors import HeadgateError
+from headgate.secrets import redact, redacted
 from headgate.snapshots.home import Home, default_home
 
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -51,14 +52,14 @@ class Ui:
     def say(self, text: str) -> None:
         """Words for a person, on standard error; none with --quiet."""
         if not self.quiet:
-            print(text, file=sys.stderr, flush=True)
+            print(redact(text), file=sys.stderr, flush=True)
 
     def data(self, value: Mapping[str, Any], text: Callable[[], str]) -> None:
         """The command's result on standard output: JSON with --json, else the text."""
         if self.json:
-            print(json.dumps({"version": 1, **value}, ensure_ascii=False, default=str))
+            print(json.dumps({"version": 1, **redacted(value)}, ensure_ascii=False, default=str))
         elif shown := text():
-            print(shown)
+            print(redact(shown))
         sys.stdout.flush()
 
 

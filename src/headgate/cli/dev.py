@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -21,6 +21,7 @@ from headgate.cli.common import Ui, command
 from headgate.cli.options import SetOption, parse_params
 from headgate.cli.ui import DEFAULT_PORT, address_of, listen
 from headgate.errors import ExitCode
+from headgate.handover import hand_over
 
 _POLL_SECONDS = 0.5
 _STOP_SECONDS = 60.0
@@ -46,6 +47,7 @@ def dev(
 ) -> None:
     """Run a job with the web interface beside it, and start it again when its files are saved."""
     parse_params(params)
+    handed, secrets = hand_over(dict(_pair(text) for text in params or ()))
     loaded = load_app(app)  # what is wrong is said before anything runs
     home = ui.home
     listening = listen(_HOST, port)
@@ -53,20 +55,25 @@ def dev(
     ui.say(f"{loaded.job.name} is shown at {address}; Ctrl-C ends both")
     ui.data({"job": loaded.job.name, "home": home.url, "address": address}, lambda: address)
     server = _serve(home.url, listening)
-    words = ["run", app, "--home", home.url]
-    for pair in params or ():
-        words += ["--set", pair]
+    words = ["run", app, *handed]
     if ui.quiet:
         words.append("--quiet")
     if master:
         words += ["--", "--master", master]
     try:
-        _run_and_watch(ui, words, loaded.file.parent)
+        _run_and_watch(
+            ui, words, loaded.file.parent, {**os.environ, **secrets, "HEADGATE_HOME": home.url}
+        )
     except KeyboardInterrupt:
         ui.say("the job has stopped")
         raise typer.Exit(ExitCode.DONE) from None
     finally:
         server()
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    return name.strip(), value
 
 
 def _serve(home: str, listening: socket.socket) -> Callable[[], None]:
@@ -91,9 +98,10 @@ def _serve(home: str, listening: socket.socket) -> Callable[[], None]:
 class _Job:
     """The job in a process of its own, so that each start has the code as it is then."""
 
-    def __init__(self, words: list[str]) -> None:
+    def __init__(self, words: list[str], environment: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "headgate.cli.main", *words],
+            env=environment,
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C comes to us, and we stop it in order
         )
@@ -131,11 +139,11 @@ def _changed(before: dict[str, int], after: dict[str, int]) -> set[str]:
     return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
 
 
-def _run_and_watch(ui: Ui, words: list[str], folder: Path) -> None:
+def _run_and_watch(ui: Ui, words: list[str], folder: Path, environment: Mapping[str, str]) -> None:
     """Start the job; after a save stop it in order and start it again, with the new code."""
     while True:
         before = saved(folder)
-        job = _Job(words)
+        job = _Job(words, environment)
         try:
             while saved(folder) == before and job.code() is None:
                 time.sleep(_POLL_SECONDS)

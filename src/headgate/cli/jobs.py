@@ -19,8 +19,10 @@ from headgate.runtime.status import (
     step_statuses,
     step_watermark,
 )
+from headgate.runtime.waits import Wait
 from headgate.snapshots.home import JobHome
 from headgate.snapshots.model import CheckpointRecord, EventRecord, Owner
+from headgate.snapshots.start_again import start_command
 from headgate.snapshots.times import now, to_iso
 
 
@@ -65,7 +67,7 @@ def _list_text(statuses: list[JobStatus]) -> str:
         [
             [
                 status.name,
-                status.state,
+                _state(status),
                 _up(status),
                 number(status.records_in_per_second),
                 number(status.records_out_per_second),
@@ -92,7 +94,9 @@ def show_job(
     rows = _steps(home, status)
     value = _job_json(status)
     value["steps"] = [_step_json(step) for step in rows]
-    ui.data(value, lambda: _show_text(status, rows if steps else None))
+    if status.crash is not None:
+        value["start_again"] = start_command(home, status.run)
+    ui.data(value, lambda: _show_text(home, status, rows if steps else None))
 
 
 def _steps(home: JobHome, status: JobStatus) -> list[StepStatus]:
@@ -100,7 +104,7 @@ def _steps(home: JobHome, status: JobStatus) -> list[StepStatus]:
     return step_statuses(run.graph(), status.checkpoint) if run else []
 
 
-def _show_text(status: JobStatus, steps: list[StepStatus] | None) -> str:
+def _show_text(home: JobHome, status: JobStatus, steps: list[StepStatus] | None) -> str:
     head = [f"{status.name}  {status.state}"]
     if status.since:
         head[0] += f" since {local_time(status.since)}"
@@ -111,10 +115,15 @@ def _show_text(status: JobStatus, steps: list[StepStatus] | None) -> str:
         spark = status.started.details.get("versions", {}).get("spark")
         head.append(f"spark {spark}" if spark else "")
     lines = ["   ".join(part for part in head if part)]
+    lines += [f"waiting      for {_waits_for(wait)}" for wait in status.waiting]
     if steps is not None:
         lines.append(_steps_text(status, steps))
     else:
         lines += _summary(status)
+    if status.crash is not None:
+        lines.append(f"crashed      {status.crash.sentence()}")
+        lines.append(f"             last seen alive {local_time(status.crash.last_seen)}")
+        lines.append(f"start again  {start_command(home, status.run)}")
     if status.failure:
         lines += _failure_text(status.failure)
     return "\n".join(lines)
@@ -190,6 +199,16 @@ def _failure_text(failure: EventRecord) -> list[str]:
     return lines
 
 
+def _waits_for(wait: Wait) -> str:
+    age = format_duration(max(now() - wait.since, timedelta(0)))
+    return f"{wait.subject}: {wait.why}, since {local_time(wait.since)} ({age})"
+
+
+def _state(status: JobStatus) -> str:
+    kinds = dict.fromkeys(wait.kind for wait in status.waiting)
+    return f"{status.state} (waits for {', '.join(kinds)})" if kinds else status.state
+
+
 def _up(status: JobStatus) -> str:
     running = status.state == "RUNNING" and status.since
     return format_duration(now() - status.since) if running and status.since else DASH
@@ -220,6 +239,8 @@ def _job_json(status: JobStatus) -> dict[str, Any]:
         "checkpoint": status.checkpoint.to_json() if status.checkpoint else None,
         "restarts": status.restarts,
         "last_error": status.failure.to_json() if status.failure else None,
+        "waiting": [wait.to_json() for wait in status.waiting],
+        "crash": status.crash.to_json() if status.crash else None,
     }
 
 

@@ -30,6 +30,7 @@ from headgate.cli.state import register as register_state
 from headgate.cli.topics import register as register_topics
 from headgate.cli.ui import register as register_ui
 from headgate.errors import ExitCode, HeadgateError, Location, UsageError
+from headgate.secrets import redact, redacted
 
 app = typer.Typer(
     name="headgate",
@@ -118,12 +119,12 @@ def invoke(arguments: Sequence[str]) -> int:
 def _show(error: HeadgateError) -> int:
     ui = common.current
     if ui.debug:
-        traceback.print_exception(error)
+        print(redact("".join(traceback.format_exception(error))), file=sys.stderr, end="")
         for trace in _java_traces(error):
-            print(f"\nIn Spark's JVM:\n{trace}", file=sys.stderr)
+            print(f"\nIn Spark's JVM:\n{redact(trace)}", file=sys.stderr)
     color = ui.color and sys.stderr.isatty()
     mark = "\033[31merror:\033[0m" if color else "error:"
-    print(f"{mark} {error}", file=sys.stderr)
+    print(f"{mark} {redact(str(error))}", file=sys.stderr)
     if ui.json:
         told = {
             "code": error.code,
@@ -134,7 +135,7 @@ def _show(error: HeadgateError) -> int:
             "remedy": error.remedy,
             "location": str(error.location) if error.location else None,
         }
-        print(json.dumps({"version": 1, "error": told}, ensure_ascii=False))
+        print(json.dumps({"version": 1, "error": redacted(told)}, ensure_ascii=False))
     return int(error.exit_code)
 
 

@@ -12,10 +12,16 @@ from typing import Annotated
 import typer
 
 from headgate.errors import NotFoundError, UsageError
+from headgate.params import resolve
+from headgate.secrets import protect_settings
 
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Set a param of the job; may be repeated."),
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Set a param of the job; may be repeated. VALUE may be env:VARIABLE or @FILE.",
+    ),
 ]
 
 ClientOption = Annotated[
@@ -68,7 +74,7 @@ def _lines(file: str) -> list[tuple[str, str]]:
 
 
 def parse_params(pairs: Sequence[str] | None) -> dict[str, str]:
-    """``["a=1"]`` as ``{"a": "1"}``.
+    """``["a=1"]`` as ``{"a": "1"}``, with the values of references (``env:NAME``, ``@FILE``).
 
     >>> parse_params(["orders=log:data/orders"])
     {'orders': 'log:data/orders'}
@@ -78,12 +84,15 @@ def parse_params(pairs: Sequence[str] | None) -> dict[str, str]:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
             raise UsageError(
-                "--set is not a pair", expected="NAME=VALUE", got=repr(pair),
+                # The text is not shown: it may be a password.
+                "--set is not a pair",
+                expected="NAME=VALUE",
                 remedy="for instance --set orders=log:data/orders",
-            )  # fmt: skip
+            )
         if name in params:
             raise UsageError(f"--set {name} is given twice", remedy="give it once")
-        params[name.strip()] = value
+        params[name.strip()] = resolve(name.strip(), value)
+    protect_settings(params)
     return params
 
 

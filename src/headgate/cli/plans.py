@@ -59,6 +59,7 @@ def _plan(
 ) -> UpgradePlan:
     from headgate.compile import compile_job
     from headgate.runtime.session import session_for_reading
+    from headgate.runtime.topics import JobTopics
 
     ui.say("starting Spark to build the graph")
     partitions = parallelism or snapshot.run.parallelism
@@ -70,4 +71,5 @@ def _plan(
             parallelism=partitions,
             earliest=compiled.earliest,
             newest=is_newest(ui.home.job(snapshot.job), snapshot),
+            topics=JobTopics(compiled),
         )

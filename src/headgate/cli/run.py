@@ -11,6 +11,7 @@ from headgate.cli.app import load_app
 from headgate.cli.common import Ui, command
 from headgate.cli.options import SetOption, parse_params, parse_spark_flags
 from headgate.durations import format_duration
+from headgate.handover import handed_over
 from headgate.snapshots.home import check_job_name
 
 
@@ -64,10 +65,24 @@ def run_job(
             help="Start a changed graph although an unfinished batch is partly written.",
         ),
     ] = False,
+    accept_sink_position: Annotated[
+        bool,
+        typer.Option(
+            "--accept-sink-position",
+            help="The home is older than its sinks: go on behind what they have.",
+        ),
+    ] = False,
+    take_over: Annotated[
+        bool,
+        typer.Option(
+            "--take-over",
+            help="Write outputs that a job of this name in another home has written.",
+        ),
+    ] = False,
 ) -> None:
     """Start a job; resumes where the same job stopped unless --from or --fresh."""
     flags = parse_spark_flags(spark)
-    settings = parse_params(params)
+    settings = parse_params([*(params or ()), *handed_over()])
     if name is not None:
         check_job_name(name)
     loaded = load_app(app)
@@ -88,6 +103,8 @@ def run_job(
         allow_dropped_state=allow_dropped_state,
         parallelism=parallelism,
         allow_duplicates=allow_duplicates,
+        accept_sink_position=accept_sink_position,
+        take_over=take_over,
         master=flags.master,
         conf=flags.conf,
         code=loaded.code,

@@ -15,9 +15,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate import kernel
 from headgate.compile.fanout import Outlets, fan_out, key_names
+from headgate.compile.holds import holding_steps
 from headgate.compile.paths import Arrival, Needs, arrivals, carried_columns, union_of
 from headgate.compile.processes import has_timers, process_frame, process_outputs
-from headgate.compile.sinks import Sinks
+from headgate.compile.sinks import Sinks, Writer
 from headgate.compile.sources import BAD, event_times, source_frame, table_frame, table_rows, ticks
 from headgate.compile.windows import window_frame, window_outputs
 from headgate.connectors.base import Source
@@ -25,6 +26,7 @@ from headgate.errors import GraphError
 from headgate.graph import Graph
 from headgate.plan import (
     CARRIED,
+    EVENT_TIME,
     BuiltJob,
     LookupOp,
     Node,
@@ -48,6 +50,8 @@ class CompiledJob:
     """Whether it has windows or timers of event time, which a drain ends."""
     event_times: Mapping[str, Mapping[str, int | None]]
     """The sources that have event time, with their delay and idle_after in milliseconds."""
+    holding: frozenset[str] = frozenset()
+    """The lookups in which rows that wait hold the watermark."""
 
     def earliest(self, source: str, newest: bool) -> Mapping[str, int | str] | None:
         """The first offset that a source still has, by partition, if it can tell.
@@ -60,7 +64,7 @@ class CompiledJob:
         return found.earliest(self.frame.sparkSession)
 
     def start(
-        self, *, job: str, run: str, uid: str, journal: str, checkpoint: str, bounded: bool,
+        self, *, writer: Writer, checkpoint: str, bounded: bool,
         every: timedelta, drain: bool = False, event_time: Mapping[str, Any] | None = None,
     ) -> StreamingQuery:  # fmt: skip
         """Start the query for a run; a bounded one ends when it has read what is there.
@@ -68,12 +72,11 @@ class CompiledJob:
         With `drain` event time ends then: every window is closed. `event_time` is how far the
         sources were when the run was left.
         """
-        spec = self._spec(job, run, uid, journal)
         return kernel.start(
             self.frame,
-            name=job,
+            name=writer.job,
             checkpoint=checkpoint,
-            spec=spec,
+            spec=json.dumps(self.spec(writer)),
             every=None if bounded else every,
             drain=drain and self.windows,
             event_time=self._event_time(event_time or {}),
@@ -84,29 +87,23 @@ class CompiledJob:
             return None
         known = before.get("sources", {})
         sources = {name: {**known.get(name, {}), **t} for name, t in self.event_times.items()}
-        return {"at": before.get("at"), "sources": sources}
+        waiting = {s: w for s, w in before.get("waiting", {}).items() if s in self.holding}
+        return {"at": before.get("at"), "sources": sources, "waiting": waiting}
 
-    def committed_batches(self, *, job: str, run: str, uid: str, journal: str) -> dict[str, int]:
-        """The last batch that each sink has out, for a run."""
-        spec = self._spec(job, run, uid, journal)
-        committed = kernel.committed_batches(self.frame.sparkSession, spec)
-        return {sink: n for sink, n in json.loads(committed).items() if n is not None}
-
-    def await_readable(self, *, job: str, run: str, uid: str, journal: str) -> bool:
+    def await_readable(self, writer: Writer) -> bool:
         """Wait, not for long, until readers see all that the sinks have committed.
 
         Kafka ends a transaction in its partitions a moment after it has told the producer.
         """
-        spec = self._spec(job, run, uid, journal)
-        return kernel.await_readable(self.frame.sparkSession, spec)
+        return kernel.await_readable(self.frame.sparkSession, json.dumps(self.spec(writer)))
 
-    def _spec(self, job: str, run: str, uid: str, journal: str) -> str:
+    def spec(self, writer: Writer) -> dict[str, Any]:
         """What the sinks are told, once the session has the jars that their writers need."""
         if "kafka" in self.sinks.kinds:
             kernel.need_kafka(self.frame.sparkSession)
         if "pulsar" in self.sinks.kinds:
             kernel.need_pulsar(self.frame.sparkSession)
-        return self.sinks.spec(job=job, run=run, uid=uid, journal=journal)
+        return self.sinks.spec(writer)
 
 
 def compile_job(built: BuiltJob, spark: SparkSession, *, parallelism: int) -> CompiledJob:
@@ -153,7 +150,8 @@ def compile_job(built: BuiltJob, spark: SparkSession, *, parallelism: int) -> Co
         if isinstance(node.operation, SourceOp | TableOp)
     }
     times = {name: time for name, time in event_times(built.nodes).items() if name in order}
-    return CompiledJob(graph, sinks.numbered(frame), sinks, sources, windows, times)
+    holding = frozenset(holding_steps(built))
+    return CompiledJob(graph, sinks.numbered(frame), sinks, sources, windows, times, holding)
 
 
 def _waits(node: Node) -> bool:
@@ -262,4 +260,5 @@ def _lookup(built: BuiltJob, node: Node, inputs: list[DataFrame], tables: _Table
         deleted="__hg_deleted",
         into=_FOUND,
         missing=operation.missing,
+        held=EVENT_TIME if node.step.id in holding_steps(built) else None,
     )

@@ -20,6 +20,7 @@ from headgate.compile.processes import process_input
 from headgate.compile.sinks import Sinks, hashable, sink_row
 from headgate.connectors.base import Expr
 from headgate.plan import LookupOp, ProcessOp, SinkOp, WindowOp, column
+from headgate.schemas import has_floats
 
 
 @dataclass
@@ -115,10 +116,13 @@ def _deliver(
 
 
 def key_names(arrival: Arrival) -> list[str]:
-    """The columns by which a stateful step's stream is partitioned."""
-    columns = arrival.rows.columns
+    """The columns by which a stateful step's stream is partitioned.
+
+    A key with floating numbers gets a column of its own, in normal form: the row keeps its own.
+    """
+    plain = {f.name for f in arrival.rows.schema.fields if not has_floats(f.dataType)}
     return [
-        key if isinstance(key, str) and key in columns else f"__hg_on{i}"
+        key if isinstance(key, str) and key in plain else f"__hg_on{i}"
         for i, key in enumerate(_key(arrival))
     ]
 
@@ -138,6 +142,7 @@ def keyed(arrival: Arrival) -> DataFrame:
         if name not in arrival.rows.columns:
             made[name] = column(key)
     rows = arrival.rows.withColumns(made) if made else arrival.rows
+    rows = kernel.normal_keys(rows, list(made))
     if isinstance(arrival.node.operation, ProcessOp):
         return process_input(arrival.node, arrival.input, rows, key_names(arrival))
     return rows

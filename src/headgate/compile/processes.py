@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DoubleType, FloatType, IntegerType
+from pyspark.sql.types import IntegerType
 
 from headgate import kernel
 from headgate.compile.paths import union_of
@@ -45,21 +45,12 @@ def process_input(node: Node, input: int, rows: DataFrame, keys: Sequence[str]) 
     else:
         place = [F.lit(None).cast("long").alias(POSITION), _tie(rows).alias(TIE)]
     return rows.select(
-        *[_same_zero(rows, k).alias(f"{KEY}{n}") for n, k in enumerate(keys)],
+        *[F.col(f"`{k}`").alias(f"{KEY}{n}") for n, k in enumerate(keys)],
         F.lit(input).cast("tinyint").alias(INPUT),
         *place,
         time.alias(EVENT_TIME),
         F.struct(*[F.col(f"`{name}`") for name in taken]).alias(f"{ROW}{input}"),
     )
-
-
-def _same_zero(rows: DataFrame, key: str) -> Column:
-    """A key, in which 0.0 and -0.0 are the same, as in Spark's own groups and joins."""
-    kind = rows.schema[key].dataType
-    plain = F.col(f"`{key}`")
-    if not isinstance(kind, FloatType | DoubleType):
-        return plain
-    return F.when(plain == 0.0, F.lit(0.0).cast(kind)).otherwise(plain)
 
 
 def _tie(rows: DataFrame) -> Column:

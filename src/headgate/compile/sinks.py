@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -12,7 +12,26 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from headgate import kernel
 from headgate.compile.paths import Arrival
+from headgate.connectors.base import Expr, Sink
 from headgate.plan import CARRIED, LEAD, BuiltJob, Node, SinkOp, column
+from headgate.schemas import has_floats
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Who writes: sinks mark their batches and outputs by it."""
+
+    job: str
+    run: str
+    uid: str
+    """Tells the run from one of the same number in another home."""
+    journal: str
+    owner: str = ""
+    """Tells the job from one of the same name in another home."""
+    home: str = ""
+    """Where that home is, for people."""
+    out_until: int | None = None
+    """Batches up to it are not written: their rows are out by another run."""
 
 
 def sink_row(arrival: Arrival) -> DataFrame:
@@ -24,6 +43,9 @@ def sink_row(arrival: Arrival) -> DataFrame:
     if not made:
         return rows
     types = arrival.node.schemas["lead"]
+    if (key := made.get("key")) is not None:
+        # brokers place records by the bytes of their key
+        rows, made = _normal_key(rows, key, made)
     parts = [
         sink.lead_column(part, column(expression))
         .cast(types[LEAD + part].dataType)
@@ -31,8 +53,21 @@ def sink_row(arrival: Arrival) -> DataFrame:
         for part, expression in made.items()
     ]
     # a sink that makes its own value needs nothing of the row
-    columns = [] if "value" in made else rows.columns
+    columns = [] if "value" in made else [c for c in rows.columns if c != _KEY]
     return rows.select(*parts, *[F.col(f"`{c}`") for c in columns])
+
+
+_KEY = "__hg_normal_key"
+
+
+def _normal_key(
+    rows: DataFrame, key: Expr, made: Mapping[str, Expr]
+) -> tuple[DataFrame, Mapping[str, Expr]]:
+    """The rows with their key in normal form, if it has floating numbers in it."""
+    with_key = rows.withColumn(_KEY, column(key))
+    if not has_floats(with_key.schema[_KEY].dataType):
+        return rows, made
+    return kernel.normal_keys(with_key, [_KEY]), {**made, "key": F.col(_KEY)}
 
 
 def hashable(schema: StructType) -> list[str]:
@@ -115,6 +150,11 @@ class Sinks:
         return rows.select(F.lit(None).cast("int").alias(kernel.SINK), *slots)
 
     @property
+    def by_name(self) -> dict[str, Sink]:
+        """The sinks themselves."""
+        return {n.step.id: _sink_of(n).sink for n in self.nodes}
+
+    @property
     def exactly_once(self) -> bool:
         """Whether any of the sinks is written exactly once."""
         return any(_sink_of(n).sink.exactly_once for n in self.nodes)
@@ -124,10 +164,10 @@ class Sinks:
         """The systems that the sinks write to."""
         return {_sink_of(n).sink.spec().kind for n in self.nodes}
 
-    def spec(self, *, job: str, run: str, uid: str, journal: str) -> str:
-        """What the kernel's writer is told, as JSON."""
+    def spec(self, writer: Writer) -> dict[str, Any]:
+        """What the kernel's writer is told."""
         sinks: list[dict[str, Any]] = [
             _sink_of(n).sink.spec().to_json(n.step.id, lead=list(_sink_of(n).sink.lead()))
             for n in self.nodes
         ]
-        return json.dumps({"job": job, "run": run, "uid": uid, "journal": journal, "sinks": sinks})
+        return {**asdict(writer), "sinks": sinks}

@@ -100,7 +100,7 @@ def table_frame(spark: SparkSession, node: Node) -> DataFrame:
     if operation.delete_when is not None:
         deleted = deleted | F.coalesce(column(operation.delete_when), F.lit(False))
     keys = {f"__hg_k{i}": column(k) for i, k in enumerate(operation.keys)}
-    return df.withColumns({**keys, DELETED: deleted})
+    return kernel.normal_keys(df.withColumns({**keys, DELETED: deleted}), list(keys))
 
 
 def table_rows(

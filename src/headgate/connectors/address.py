@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType
@@ -14,6 +14,7 @@ from headgate.connectors.base import (
     Expr,
     Finding,
     Format,
+    OutputOwner,
     Sink,
     SinkSpec,
     Source,
@@ -29,6 +30,8 @@ from headgate.connectors.pulsar_sink import PulsarSink
 from headgate.connectors.pulsar_source import PulsarSource
 from headgate.errors import GraphError
 from headgate.schemas import Schema
+from headgate.secrets import protect_address
+from headgate.topic_ids import TopicIds
 
 _KAFKA_SOURCE_FIELDS = ("format", "metadata")
 _PULSAR_SOURCE_FIELDS = ("subscription", "format", "metadata", "compacted")
@@ -62,6 +65,9 @@ class Topic(Source, Sink):
     def check_table(self) -> None:
         self._source.check_table()
 
+    def check_stream(self) -> None:
+        self._source.check_stream()
+
     def records(self, spark: SparkSession, *, table: bool) -> DataFrame:
         return self._source.records(spark, table=table)
 
@@ -72,8 +78,24 @@ class Topic(Source, Sink):
     def earliest(self, spark: SparkSession) -> Mapping[str, int | str] | None:
         return self._source.earliest(spark)
 
+    def topic_ids(self, spark: SparkSession) -> TopicIds | None:
+        return self._source.topic_ids(spark)
+
+    @property
+    def may_lose(self) -> bool:
+        return self._source.may_lose
+
+    def begin(self, spark: SparkSession, line: str, topics: Sequence[str]) -> str:
+        return self._source.begin(spark, line, topics)
+
+    def guarded(self) -> Mapping[str, Any] | None:
+        return self._source.guarded()
+
     def live(self, spark: SparkSession) -> Sequence[Finding]:
         return (self._sink if self.schema is None else self._source).live(spark)
+
+    def cluster(self, spark: SparkSession) -> tuple[str, str] | None:
+        return (self._sink if self.schema is None else self._source).cluster(spark)
 
     @property
     def exactly_once(self) -> bool:
@@ -104,6 +126,12 @@ class Topic(Source, Sink):
 
     def transactions(self, spark: SparkSession, job: str) -> Sequence[str]:
         return self._sink.transactions(spark, job)
+
+    def owner(self, job: str) -> OutputOwner | None:
+        return self._sink.owner(job)
+
+    def set_owner(self, job: str, owner: OutputOwner) -> None:
+        self._sink.set_owner(job, owner)
 
     def spec(self) -> SinkSpec:
         return self._sink.spec()
@@ -197,5 +225,6 @@ def topic(
     >>> topic("kafka://localhost:9092/orders", schema="id BIGINT", max_records="10000").address
     'kafka://localhost:9092/orders'
     """
+    protect_address(address)  # it may be refused, with its text
     split_address(address)
     return Topic(address, schema, key, start, options)

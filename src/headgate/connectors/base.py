@@ -12,6 +12,7 @@ from pyspark.sql.types import DataType, StringType, StructType
 
 from headgate.errors import GraphError
 from headgate.failures import Reason
+from headgate.topic_ids import TopicIds
 
 Expr: TypeAlias = Column | str
 Start: TypeAlias = Literal["earliest", "latest"] | datetime | Mapping[int, int]
@@ -52,6 +53,9 @@ class Source:
     def check_table(self) -> None:
         """Raise if the source cannot be a table, whose rows need one order for each key."""
 
+    def check_stream(self) -> None:
+        """Raise if the source cannot be a stream, whose rows must all be there."""
+
     def live(self, spark: SparkSession) -> Sequence[Finding]:
         """Ask the broker, if there is one, whether the source is there and may be read."""
         return ()
@@ -60,6 +64,10 @@ class Source:
         """The raw records: key, value, partition, offset, timestamp."""
         raise NotImplementedError
 
+    def cluster(self, spark: SparkSession) -> tuple[str, str] | None:
+        """The servers of the address, and the id of the Kafka cluster that they lead to."""
+        return None
+
     @property
     def keeps_unread(self) -> bool:
         """Whether the broker keeps what the newest checkpoint has not, however long it takes."""
@@ -67,6 +75,26 @@ class Source:
 
     def earliest(self, spark: SparkSession) -> Mapping[str, int | str] | None:
         """The first offset that is still there, by partition; nothing if it cannot be told."""
+        return None
+
+    def topic_ids(self, spark: SparkSession) -> TopicIds | None:
+        """What tells its topics from others of the same names; nothing if nobody answers."""
+        return None
+
+    @property
+    def may_lose(self) -> bool:
+        """Whether it goes on although records are gone."""
+        return False
+
+    def begin(self, spark: SparkSession, line: str, topics: Sequence[str]) -> str:
+        """A line of Spark's offset log with these topics at their beginning.
+
+        In its other topics, partitions whose records are gone are at the first that is there.
+        """
+        return line
+
+    def guarded(self) -> Mapping[str, Any] | None:
+        """What the kernel needs to compare the ids in each batch, if it does so."""
         return None
 
 
@@ -132,13 +160,32 @@ class Sink:
         """Ask the broker, if there is one, whether the sink is there and may be written."""
         return ()
 
+    def cluster(self, spark: SparkSession) -> tuple[str, str] | None:
+        """The servers of the address, and the id of the Kafka cluster that they lead to."""
+        return None
+
     def transactions(self, spark: SparkSession, job: str) -> Sequence[str]:
         """The transactions of a job that are open in the sink's system, each in a sentence."""
         return ()
 
+    def owner(self, job: str) -> OutputOwner | None:
+        """Who writes there under the job's name, if the kernel is not the one to ask."""
+        return None
+
+    def set_owner(self, job: str, owner: OutputOwner) -> None:
+        """Write down who writes there, if the kernel does not."""
+
     def spec(self) -> SinkSpec:
         """What the kernel's writer is told."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class OutputOwner:
+    """A job of a home, as the system of its sinks knows it."""
+
+    id: str
+    home: str
 
 
 @dataclass(frozen=True)

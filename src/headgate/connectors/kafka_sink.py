@@ -111,6 +111,9 @@ class KafkaSink(Sink):
     def _client(self) -> dict[str, str]:
         return {"bootstrap.servers": self.servers, **self._options()[1]}
 
+    def cluster(self, spark: SparkSession) -> tuple[str, str] | None:
+        return self.servers, kernel.kafka_cluster_id(spark, self._client())
+
     def live(self, spark: SparkSession) -> Sequence[Finding]:
         return find_topics(spark, self._client(), [self.topic], right="WRITE")
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -24,6 +25,7 @@ from headgate.connectors.metadata import (
 from headgate.connectors.options import check_limit, choice
 from headgate.errors import GraphError
 from headgate.schemas import Schema, to_struct
+from headgate.topic_ids import TopicIds
 
 MAX_RECORDS = "1000000"
 _OPTIONS = ("max_records", "on_data_loss", "avro_schema", "avro_framing")
@@ -127,8 +129,11 @@ class KafkaSource(Source):
     def _client(self) -> dict[str, str]:
         return {"bootstrap.servers": self.servers, **self._options()[1]}
 
+    def cluster(self, spark: SparkSession) -> tuple[str, str] | None:
+        return self.servers, kernel.kafka_cluster_id(spark, self._client())
+
     def live(self, spark: SparkSession) -> Sequence[Finding]:
-        if not is_topic(self.topic) and "," not in self.topic:
+        if self._is_pattern:
             return (Finding(self.describe(), f"{self.describe()}: a pattern of topics"),)
         return find_topics(spark, self._client(), self.topic.split(","), right="READ")
 
@@ -138,14 +143,39 @@ class KafkaSource(Source):
         told = kernel.kafka_topics(spark, self._client(), [self.topic])[self.topic]
         return told.get("earliest")
 
+    @property
+    def _is_pattern(self) -> bool:
+        return not is_topic(self.topic) and "," not in self.topic
+
+    def topic_ids(self, spark: SparkSession) -> TopicIds | None:
+        told = kernel.kafka_topic_ids(
+            spark, self._client(), self.topic, is_pattern=self._is_pattern
+        )
+        return None if "error" in told else TopicIds.from_json(told)
+
+    @property
+    def may_lose(self) -> bool:
+        return self._options()[0].get("on_data_loss") == "continue"
+
+    def guarded(self) -> Mapping[str, Any]:
+        return {"client": self._client(), "topic": self.topic, "pattern": self._is_pattern}
+
+    def begin(self, spark: SparkSession, line: str, topics: Sequence[str]) -> str:
+        places: dict[str, dict[str, int]] = json.loads(line)
+        for name, told in kernel.kafka_topics(spark, self._client(), sorted(places)).items():
+            first: dict[str, int] | None = told.get("earliest")
+            if first is None:  # it is gone, or nobody answers: then the batch says so
+                continue
+            known = {} if name in topics else places[name]
+            places[name] = {part: max(n, known.get(part, n)) for part, n in first.items()}
+        return json.dumps(places, separators=(",", ":"))
+
     def records(self, spark: SparkSession, *, table: bool) -> DataFrame:
         kernel.need_kafka(spark)
         own, client = self._options()
         reader = spark.readStream.format("kafka")
-        if is_topic(self.topic) or "," in self.topic:
-            reader = reader.option("subscribe", self.topic)
-        else:
-            reader = reader.option("subscribePattern", self.topic)
+        subscribe = "subscribePattern" if self._is_pattern else "subscribe"
+        reader = reader.option(subscribe, self.topic)
         for name, value in {"bootstrap.servers": self.servers, **_CLIENT, **client}.items():
             reader = reader.option(f"kafka.{name}", value)
         for name, value in self._starting(spark).items():

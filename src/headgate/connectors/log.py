@@ -14,6 +14,7 @@ from headgate.connectors.base import Expr, Sink, SinkSpec, Source, Start, start_
 from headgate.connectors.log_files import TopicFiles
 from headgate.errors import GraphError, NotFoundError
 from headgate.schemas import Schema, to_struct
+from headgate.topic_ids import TopicIds
 
 _SOURCE_OPTIONS = frozenset({"max_records"})
 _SINK_OPTIONS = frozenset({"partitions"})
@@ -60,6 +61,10 @@ class LogSource(Source):
 
     def earliest(self, spark: SparkSession) -> Mapping[str, int]:
         return {str(part): n for part, n in TopicFiles(self.path).start_offsets().items()}
+
+    def topic_ids(self, spark: SparkSession) -> TopicIds:
+        topic = TopicFiles(self.path)
+        return TopicIds(None, {self.path: topic.id()} if topic.exists() else {})
 
     def records(self, spark: SparkSession, *, table: bool) -> DataFrame:
         # a batch takes every table row that is there, so that its stream rows find them

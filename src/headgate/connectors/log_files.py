@@ -1,6 +1,6 @@
 """A log topic's folder, read and appended to without Spark, beside running jobs.
 
-<topic>/topic.json                                   {"version":1,"partitions":N}
+<topic>/topic.json                                   {"version":1,"partitions":N,"id":...}
 <topic>/partition-00000/<base>-<count>-<millis>.jsonl         a line is a value
 <topic>/partition-00000/<base>-<count>-<millis>.keyed.jsonl   a line is a key, TAB, a value
 <topic>/_writers/<id>.json                           the last batch of an exactly-once writer
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from headgate.connectors.log_format import (
     LogRecord,
@@ -101,7 +101,8 @@ class TopicFiles:
             for partition in range(partitions):
                 self._folder(partition).mkdir(exist_ok=True)
             (self._root / "_staging").mkdir(exist_ok=True)
-            settings = {"version": 1, "partitions": partitions}
+            # a topic that is deleted and made again has another one
+            settings = {"version": 1, "partitions": partitions, "id": str(uuid.uuid4())}
             aside = self._root / f".topic.json.{uuid.uuid4()}"
             with open(aside, "w", encoding="utf-8") as file:
                 json.dump(settings, file, separators=(",", ":"))
@@ -112,6 +113,13 @@ class TopicFiles:
 
     def partitions(self) -> int:
         """How many partitions the topic has."""
+        return int(self._settings()["partitions"])
+
+    def id(self) -> str:
+        """What tells the topic from another one in the same folder; empty for an old one."""
+        return str(self._settings().get("id", ""))
+
+    def _settings(self) -> dict[str, Any]:
         try:
             text = (self._root / "topic.json").read_text(encoding="utf-8")
         except (FileNotFoundError, NotADirectoryError):
@@ -119,7 +127,8 @@ class TopicFiles:
                 f"there is no topic at log:{self.path}",
                 remedy=f"create it with `headgate topic create log:{self.path}`",
             ) from None
-        return int(json.loads(text)["partitions"])
+        found: dict[str, Any] = json.loads(text)
+        return found
 
     def segments(self, partition: int) -> list[Segment]:
         """The partition's segments in offset order, without holes."""

@@ -123,6 +123,14 @@ class PulsarAdmin:
         """Switch deduplication on or off for the topic."""
         self._ask("POST", f"{topic.path}/deduplicationEnabled", on, what=topic)
 
+    def properties(self, topic: PulsarTopicName) -> dict[str, str]:
+        """What was written down at the topic, by name."""
+        return dict(self._ask("GET", f"{topic.path}/properties", what=topic) or {})
+
+    def set_property(self, topic: PulsarTopicName, name: str, value: str) -> None:
+        """Write something down at the topic; what else is there stays."""
+        self._ask("PUT", f"{topic.path}/properties", {name: value}, what=topic)
+
     def retention(self, topic: PulsarTopicName) -> Retention | None:
         """How long messages stay that every subscription has read; None if nobody has said."""
         found = self._ask("GET", f"{topic.path}/retention?applied=true", what=topic)
@@ -181,6 +189,23 @@ class PulsarAdmin:
         asked = f"{topic.path}/{kind}?getPreciseBacklog=true"
         found: dict[str, Any] = self._ask("GET", asked, what=topic)
         return found
+
+    def created(self, topic: PulsarTopicName) -> str | None:
+        """When a topic was made, in milliseconds: one that is made again has another time.
+
+        It is kept with the topic, so a broker that loads it again knows it, too. None if the topic
+        is not there, or if the broker is too old to say (4.2.4 does).
+        """
+        count = self.partitions(topic)
+        if count is None:
+            return None
+        # partitions come and go with their topic, and the first one is always there
+        first = topic.partition(0) if count else topic
+        try:
+            found = self._ask("GET", f"{first.path}/stats", what=topic)
+        except NotFoundError:
+            return None
+        return str(found.get("topicCreationTimeStamp") or "") or None
 
     def internal(self, topic: PulsarTopicName) -> dict[str, Any]:
         """The ledgers, entries and cursors of one partition, or of a topic that has none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -18,15 +19,17 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from headgate.connectors.base import Expr, Finding, Sink, SinkSpec
+from headgate.connectors.base import Expr, Finding, OutputOwner, Sink, SinkSpec
 from headgate.connectors.options import choice
 from headgate.connectors.parts import TIME, VALUE, Fit, is_text_map, written_type
+from headgate.connectors.pulsar_admin import PulsarAdmin, PulsarAdminError
 from headgate.connectors.pulsar_client import PulsarAccess
 from headgate.connectors.pulsar_dedup import ensure_deduplication
 from headgate.connectors.pulsar_live import find_pulsar_topics, java_access
 from headgate.connectors.pulsar_names import PulsarTopicName, address_of
 from headgate.errors import GraphError
 
+_OWNER = "headgate.owner."
 _PROPERTIES = ArrayType(StructType().add("key", StringType()).add("value", StringType()))
 
 
@@ -118,6 +121,21 @@ class PulsarSink(Sink):
         if not self.exactly_once:
             return ()
         return ensure_deduplication(self._access, PulsarTopicName.parse(self.topic))
+
+    def owner(self, job: str) -> OutputOwner | None:
+        if not self.exactly_once:
+            return None
+        found = PulsarAdmin(self._access).properties(PulsarTopicName.parse(self.topic))
+        told = found.get(_OWNER + job)
+        return OutputOwner(*told.split(" ", 1)) if told and " " in told else None
+
+    def set_owner(self, job: str, owner: OutputOwner) -> None:
+        if self.exactly_once:
+            # who may write need not be allowed to do this: then nobody is written down
+            with suppress(PulsarAdminError):
+                PulsarAdmin(self._access).set_property(
+                    PulsarTopicName.parse(self.topic), _OWNER + job, f"{owner.id} {owner.home}"
+                )
 
     def spec(self) -> SinkSpec:
         return SinkSpec(

@@ -20,11 +20,13 @@ from headgate.connectors.metadata import (
     with_metadata,
 )
 from headgate.connectors.options import check_limit, choice
+from headgate.connectors.pulsar_admin import PulsarAdmin
 from headgate.connectors.pulsar_client import PulsarAccess
-from headgate.connectors.pulsar_ids import Place
+from headgate.connectors.pulsar_ids import START, Place
 from headgate.connectors.pulsar_names import PulsarTopicName, address_of
-from headgate.errors import GraphError
+from headgate.errors import GraphError, HeadgateError
 from headgate.schemas import Schema, to_struct
+from headgate.topic_ids import TopicIds
 
 MAX_RECORDS = "500000"
 _RAW = {"publish_time": "timestamp"}
@@ -107,6 +109,13 @@ class PulsarSource(Source):
     def _access(self) -> tuple[PulsarAccess, dict[str, str]]:
         return PulsarAccess.split(self.url, self.options, known=_OPTIONS, what="source")
 
+    def check_stream(self) -> None:
+        if self.compacted:
+            raise GraphError(
+                f"{self.describe()} is read as a stream, of which compaction leaves holes",
+                remedy="read it as a table, or without compacted=True",
+            )
+
     def live(self, spark: SparkSession) -> Sequence[Finding]:
         from headgate.connectors.pulsar_live import find_pulsar_topics
 
@@ -119,20 +128,32 @@ class PulsarSource(Source):
     def earliest(self, spark: SparkSession) -> Mapping[str, str] | None:
         from headgate.connectors.pulsar_partition import first_places
 
-        access, own = self._access()
-        if self.compacted or own.get("on_data_loss") == "continue":
+        if self.compacted:
             return None
-        return first_places(access, str(PulsarTopicName.parse(self.topic)))
+        return first_places(self._access()[0], str(PulsarTopicName.parse(self.topic)))
+
+    def topic_ids(self, spark: SparkSession) -> TopicIds | None:
+        topic = PulsarTopicName.parse(self.topic)
+        try:
+            created = PulsarAdmin(self._access()[0]).created(topic)
+        except HeadgateError:  # ids of messages tell most of it, too
+            return None
+        return None if created is None else TopicIds(None, {str(topic): created})
+
+    @property
+    def may_lose(self) -> bool:
+        return self._access()[1].get("on_data_loss") == "continue"
+
+    def begin(self, spark: SparkSession, line: str, topics: Sequence[str]) -> str:
+        if not topics:  # a reader at a message that is gone goes on with the next one
+            return line
+        count = PulsarAdmin(self._access()[0]).partitions(PulsarTopicName.parse(self.topic))
+        return json.dumps({str(number): str(START) for number in range(count or 1)})
 
     def records(self, spark: SparkSession, *, table: bool) -> DataFrame:
         # the module needs Pulsar's client, which only those need who use Pulsar
         from headgate.connectors.pulsar_stream import ALWAYS, FORMAT, PulsarDataSource
 
-        if self.compacted and not table:
-            raise GraphError(
-                f"{self.describe()} is read as a stream, of which compaction leaves holes",
-                remedy="read it as a table, or without compacted=True",
-            )
         if spark not in _sessions:
             spark.dataSource.register(PulsarDataSource)
             _sessions.add(spark)

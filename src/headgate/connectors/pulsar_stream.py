@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 
 from headgate.connectors.pulsar_client import ACCESS_OPTIONS, PulsarAccess
 from headgate.connectors.pulsar_ids import START, Place
+from headgate.connectors.pulsar_made import MadeOnce
 from headgate.connectors.pulsar_names import address_of
 from headgate.connectors.pulsar_partition import PulsarPartition
 from headgate.connectors.pulsar_range import PulsarFailure, Range, failure, read_range
@@ -101,6 +102,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._partitions: dict[int, PulsarPartition] = {}
         self._until: dict[int, Place] | None = None
         self._kept: set[int] = set()
+        self._made = MadeOnce(told.access, told.topic)
 
     def initialOffset(self) -> Offset:
         # the first batch says where it began
@@ -122,10 +124,14 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if start:
                 # Spark asks for a next batch when it has committed the one that ended here
                 self._acknowledge(places)
+            lasts = {number: partition.last() for number, partition in partitions.items()}
+            self._made.check(places, lasts)
             rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
             share = None if rows is None else max(1, rows // len(partitions))
             ends = {
-                number: self._end(partition, places.get(number, START), share, is_first=not start)
+                number: self._end(
+                    partition, places.get(number, START), lasts[number], share, is_first=not start
+                )
                 for number, partition in partitions.items()
             }
         told: Offset = {
@@ -233,9 +239,9 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {number: partition.at_time(int(start)) for number, partition in partitions.items()}
 
     def _end(
-        self, partition: PulsarPartition, after: Place, rows: int | None, *, is_first: bool
-    ) -> Place:
-        last = partition.last()
+        self, partition: PulsarPartition, after: Place, last: Place, rows: int | None, *,
+        is_first: bool,
+    ) -> Place:  # fmt: skip
         if START != last < after and not self._told.lossy:
             raise PulsarFailure(
                 "OFFSET_GONE",

@@ -6,12 +6,15 @@ import hashlib
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headgate.graph.text import mermaid, outline
+from headgate.secrets import redact, shown
 
 FORMAT_VERSION = 1
+_NAMES_ONLY = ("table", "inputs", "timers", "required")
+"""Details that have names of steps and fields, never text of the user's."""
 OWN_COUNTS = ("records_", "state_", "waiting_")
 """How the names of Headgate's own counters begin; all others are counted by users."""
 
@@ -74,6 +77,15 @@ class Step:
         """Where the step's state lives; None if it keeps none."""
         return operator_id(self.id) if self.stateful else None
 
+    def without_secrets(self) -> Step:
+        """The step as it is written down and shown: another password is no other graph."""
+        detail = {
+            name: shown("", text) if name == "address" else redact(text)
+            for name, text in self.detail.items()
+            if name not in _NAMES_ONLY
+        }
+        return replace(self, schema=redact(self.schema), detail={**self.detail, **detail})
+
     def to_json(self) -> dict[str, Any]:
         """The step as it stands in graph.json."""
         return {
@@ -93,7 +105,7 @@ class Step:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Step:
-        """The step of a graph.json."""
+        """The step of a graph.json; an older Headgate wrote passwords of addresses into it."""
         return Step(
             id=data["id"],
             kind=data["kind"],
@@ -106,7 +118,7 @@ class Step:
             detail=data["detail"],
             location=data["location"],
             stores=tuple(data.get("stores") or ()),
-        )
+        ).without_secrets()
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from headgate.durations import parse_duration, spell_duration
+from headgate.params import Reference
 from headgate.secrets import shown
 from headgate.settings import Checkpoints, Restart
 
@@ -15,20 +16,28 @@ if TYPE_CHECKING:
     from headgate.runtime.options import RunOptions
 
 Setting = dict[str, str]
-"""``name``, ``value`` and ``origin``: default, job file, flag, environment, run or headgate."""
+"""``name``, ``value`` and ``origin``: default, job file, flag, reference (a flag says where the
+value is), environment, run or headgate."""
 
 
 def configuration(
-    job: JobDef, options: RunOptions, *, parallelism: int, master: str, spark: Mapping[str, str]
+    job: JobDef,
+    options: RunOptions,
+    *,
+    params: Mapping[str, str],
+    parallelism: int,
+    master: str,
+    spark: Mapping[str, str],
 ) -> list[Setting]:
-    """Every setting of a start; values that are secret are not in it."""
+    """Every setting of a start; values that are secret are not in it, nor in `params`."""
     return [
         *_checkpoints(job.checkpoints),
         _setting("restart.strategy", restart_words(job.restart),
                  "default" if job.restart.kind == "none" else "job file"),
         _setting("parallelism", str(parallelism), "flag" if options.parallelism else "run"),
         _setting("master", master, _master_origin(options)),
-        *(_setting(f"params.{name}", value, "flag") for name, value in options.params.items()),
+        *({"name": f"params.{name}", "value": value, "origin": _origin(value)}
+          for name, value in params.items()),
         *_spark(options.conf, spark),
     ]  # fmt: skip
 
@@ -59,7 +68,7 @@ def restart_words(restart: Restart) -> str:
 def _checkpoints(given: Checkpoints) -> list[Setting]:
     usual = Checkpoints()
     found = []
-    for name in ("every", "retain", "on_cancel", "timeout", "tolerable_failures"):
+    for name in ("every", "retain", "on_cancel", "timeout", "tolerable_failures", "durability"):
         value: Any = getattr(given, name)
         default: Any = getattr(usual, name)
         if name in ("every", "timeout"):
@@ -70,6 +79,10 @@ def _checkpoints(given: Checkpoints) -> list[Setting]:
         origin = "default" if value == default else "job file"
         found.append(_setting(f"checkpoints.{name}", text, origin))
     return found
+
+
+def _origin(value: str) -> str:
+    return "reference" if isinstance(value, Reference) else "flag"
 
 
 def _master_origin(options: RunOptions) -> str:

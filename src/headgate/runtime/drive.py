@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from headgate.errors import HeadgateError, NotFoundError
+from headgate.errors import HeadgateError, NotFoundError, StorageError
+from headgate.runtime.home_probe import HomeUnseenError
 from headgate.runtime.operations import OperationDesk
+from headgate.runtime.outputs import writer_of
 from headgate.runtime.records import Recorder
 from headgate.runtime.supervisor import Ended, Supervisor
 from headgate.snapshots.home import RunHome
@@ -37,6 +39,10 @@ class Drive:
     desk: OperationDesk
     on_poll: Callable[[], None]
     on_checkpoint: Callable[[CheckpointRecord], None]
+    on_disk: bool = True
+    """Whether its files survive a power cut."""
+    check: Callable[[], None] = lambda: None
+    """Raises if the query must not be started on what its sources are now."""
     supervisor: Supervisor | None = None
     query: Any = None
 
@@ -54,6 +60,11 @@ class Drive:
                 # half done, so that the next start may bring a changed graph.
                 return self._start(True).finish_one()
             return ended
+        except (StorageError, HomeUnseenError) as error:
+            # the disk may come back, and with it the job: its restart strategy decides
+            if self.supervisor is not None:
+                self.supervisor.stop_now()
+            return Ended("failed", error)
         except (LeaseLostError, HeadgateError):
             if self.supervisor is not None:
                 self.supervisor.stop_now()
@@ -79,10 +90,7 @@ class Drive:
 
     def await_readable(self) -> bool:
         """Wait, not for long, until readers of the sinks see all that was committed."""
-        run = self.run
-        return self.compiled.await_readable(
-            job=run.job.name, run=run.id, uid=run.read().uid, journal=run.journal
-        )
+        return self.compiled.await_readable(writer_of(self.run))
 
     def checkpoint_since(self, when: datetime) -> Mapping[str, Any] | None:
         """The checkpoint that has all input that was there at a time; nothing if not yet."""
@@ -105,12 +113,13 @@ class Drive:
         # watermarks go on from the last committed batch, which must have its record for that
         for record in self.recorder.recover():
             self.on_checkpoint(record)
+        if self.on_disk:
+            # a killed driver may have left files that were not synced yet, or were never to be
+            self.run.files.sync(self.run.spark_path)
+        self.check()
         last = self.recorder.last
         self.query = self.compiled.start(
-            job=self.run.job.name,
-            run=self.run.id,
-            uid=self.run.read().uid,
-            journal=self.run.journal,
+            writer=writer_of(self.run),
             checkpoint=self.run.spark,
             bounded=bounded,
             every=self.every,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headgate.durations import Duration, parse_duration
 from headgate.errors import HeadgateError, NotFoundError
@@ -32,6 +32,7 @@ class RunHandle:
         params: Mapping[str, str],
         home: str | None,
         restore: str | None = None,
+        **options: Any,
     ) -> None:
         self._stop = StopRequest()
         self._home = Home(home).job(job.name)
@@ -41,8 +42,9 @@ class RunHandle:
         def work() -> None:
             try:
                 self._outcome = run(
-                    job, home=home, params=params, restore=restore, spark=spark, stop=self._stop
-                )
+                    job, home=home, params=params, restore=restore, spark=spark, stop=self._stop,
+                    **options,
+                )  # fmt: skip
             except BaseException as error:  # told to whoever waits
                 self._error = error
 
@@ -105,11 +107,22 @@ def start(
     restore: str | None = None,
     params: Mapping[str, str] | None = None,
     home: str | None = None,
+    accept_sink_position: bool = False,
+    take_over: bool = False,
 ) -> RunHandle:
     """Start a job in this process; it resumes where it was, or starts from a snapshot.
 
     Example: `handle = headgate.start(store, params={"orders": "log:data/orders"})`
 
-    `restore` is a snapshot as `headgate run --from` takes it, such as `"sp:before_v2"`.
+    `restore` is a snapshot as `headgate run --from` takes it, such as `"sp:before_v2"`;
+    `accept_sink_position` and `take_over` are its options of that name.
     """
-    return RunHandle(job, spark, dict(params or {}), home, restore)
+    return RunHandle(
+        job,
+        spark,
+        dict(params or {}),
+        home,
+        restore,
+        accept_sink_position=accept_sink_position,
+        take_over=take_over,
+    )

@@ -9,13 +9,15 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from headgate.durations import format_duration
-from headgate.errors import HeadgateError, RefusedError
+from headgate.errors import HeadgateError, RefusedError, StorageError
 from headgate.process_identity import pid_space, process_started
 from headgate.snapshots.home import JobHome
 from headgate.snapshots.model import JobRecord, LeaseRecord, Owner
+from headgate.snapshots.status_note import beat_of
 from headgate.snapshots.times import now
 
 TTL_SECONDS = 30.0
@@ -24,6 +26,11 @@ RENEW_SECONDS = 5.0
 # Without locks two takers may both believe to be first: the later write wins, so each waits this
 # long (more than a slow write takes) and reads back whose it is.
 _SETTLE_SECONDS = 1.0
+_OBSERVE_SECONDS = 1.0
+
+
+# Leases of this process that are over, also where a full disk kept that from being written.
+_given_back: set[str] = set()
 
 
 def this_process() -> Owner:
@@ -40,14 +47,47 @@ def this_process() -> Owner:
 
 def is_gone(owner: Owner) -> bool:
     """Whether the owner is known to be dead: only what runs beside us can be known so."""
+    if owner.token in _given_back:
+        return True
     return owner.space == pid_space() and process_started(owner.pid) != owner.started
 
 
-def is_live(lease: LeaseRecord | None) -> bool:
+@dataclass(frozen=True)
+class Clock:
+    """What a lease takes the time from; tests bring their own."""
+
+    now: Callable[[], datetime] = now
+    """The time of day, which others read and which may be stepped."""
+    monotonic: Callable[[], float] = time.monotonic
+    """Seconds that only go forward."""
+    sleep: Callable[[float], None] = time.sleep
+
+
+_CLOCK = Clock()
+# Heartbeats from the future, by their lease's token: which one, and when this process met it first.
+_met: dict[str, tuple[datetime, float]] = {}
+
+
+def is_live(lease: LeaseRecord | None, *, clock: Clock = _CLOCK) -> bool:
     """Whether a lease still holds: its owner is not known to be dead, and said so in time."""
     if lease is None or is_gone(lease.owner):
         return False
-    return (now() - lease.heartbeat).total_seconds() <= lease.ttl_seconds
+    heartbeat = _newest_beat(lease)
+    age = (clock.now() - heartbeat).total_seconds()
+    if age >= 0:
+        return age <= lease.ttl_seconds
+    # A clock is wrong, theirs or ours. Such a heartbeat counts from when we first saw it.
+    known, since = _met.get(lease.owner.token, (None, 0.0))
+    if known != heartbeat:
+        _met[lease.owner.token] = heartbeat, clock.monotonic()
+        return True
+    return clock.monotonic() - since <= lease.ttl_seconds
+
+
+def _newest_beat(lease: LeaseRecord) -> datetime:
+    """The heartbeat in the home, or a later one that a full disk kept from being written."""
+    beside = beat_of(lease.owner.token) if lease.owner.space == pid_space() else None
+    return lease.heartbeat if beside is None else max(lease.heartbeat, beside)
 
 
 class Lease:
@@ -67,12 +107,19 @@ class Lease:
         renew_seconds: float = RENEW_SECONDS,
         settle_seconds: float = _SETTLE_SECONDS,
         on_lost: Callable[[str], None] | None = None,
+        on_beat: Callable[[StorageError | None], None] = lambda trouble: None,
+        say: Callable[[str], None] = lambda text: None,
+        clock: Clock = _CLOCK,
     ) -> None:
+        """``on_beat`` is called in a thread of the lease, with why it could not be renewed."""
         self._job = job
         self._ttl = ttl_seconds
         self._renew = renew_seconds
         self._settle = settle_seconds
         self._on_lost = on_lost
+        self.on_beat = on_beat
+        self._say = say
+        self._clock = clock
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self.owner = this_process()
@@ -85,18 +132,18 @@ class Lease:
 
     def acquire(self) -> Lease:
         """Take the lease and keep it; refused if another live process has it."""
+        silent = self._observe(self._job.read().lease)
         with self._job.changing() as write:
             old = self._job.read()
-            if old.lease is not None and is_live(old.lease):
-                raise _refusal(self._job, old.lease)
-            stamp = now()
-            write(
-                JobRecord(
-                    old.name, old.current_run, LeaseRecord(self.owner, stamp, stamp, self._ttl)
-                )
-            )
+            taken = old.lease is not None and (silent is None or old.lease != silent)
+            if old.lease is not None and taken and is_live(old.lease, clock=self._clock):
+                raise _refusal(self._job, old.lease, self._clock.now())
+            stamp = self._clock.now()
+            lease = LeaseRecord(self.owner, stamp, stamp, self._ttl)
+            write(JobRecord(old.name, old.current_run, lease))
+            self._last_beat = stamp, self._clock.monotonic()
         if self._job.files.local() is None:
-            time.sleep(self._settle)
+            self._clock.sleep(self._settle)
             winner = self._job.read().lease
             if winner is None or winner.owner.token != self.owner.token:
                 raise RefusedError(
@@ -114,6 +161,7 @@ class Lease:
         if thread is None:
             return
         thread.join(timeout=self._ttl)
+        _given_back.add(self.owner.token)
         with contextlib.suppress(HeadgateError), self._job.changing() as write:
             old = self._job.read()
             if old.lease is not None and old.lease.owner.token == self.owner.token:
@@ -125,24 +173,65 @@ class Lease:
     def __exit__(self, *_: object) -> None:
         self.release()
 
+    def _observe(self, lease: LeaseRecord | None) -> LeaseRecord | None:
+        """Watch a lease whose heartbeat is in the future; give it back if it stands still.
+
+        By the time of day it would hold until our clock has caught up, an hour or for ever. So
+        what counts is whether its owner renews it, by a clock of ours that nobody steps.
+        """
+        clock = self._clock
+        if lease is None or is_gone(lease.owner) or lease.heartbeat <= clock.now():
+            return None
+        seconds = min(lease.ttl_seconds, TTL_SECONDS)
+        ahead = lease.heartbeat - clock.now()
+        self._say(
+            f"waiting up to {format_duration(timedelta(seconds=seconds))} to see whether process "
+            f"{lease.owner.pid} on {lease.owner.host} still drives job '{self._job.name}': its "
+            f"last sign of life is {format_duration(ahead)} in the future, so the clock of that "
+            "machine or of this one is wrong"
+        )
+        until = clock.monotonic() + seconds
+        while clock.monotonic() < until:
+            clock.sleep(min(_OBSERVE_SECONDS, seconds))
+            now_there = self._job.read().lease
+            if now_there is None or is_gone(now_there.owner):
+                return None
+            if now_there != lease:
+                raise _refusal(self._job, now_there, clock.now())
+        return lease
+
     def _keep(self) -> None:
-        renewed = time.monotonic()
         while not self._ended.wait(self._renew):
             try:
-                with self._job.changing() as write:
-                    old = self._job.read()
-                    lease = old.lease
-                    if lease is None or lease.owner.token != self.owner.token:
-                        self._lose(_taken(self._job, lease))
-                        return
-                    fresh = LeaseRecord(lease.owner, lease.acquired_at, now(), self._ttl)
-                    write(JobRecord(old.name, old.current_run, fresh))
-                renewed = time.monotonic()
-            except HeadgateError as error:
-                # One failed write is not the end; others may take the job once the time is up.
-                if time.monotonic() - renewed > self._ttl:
-                    self._lose(f"its lease could not be renewed for {self._ttl:.0f} s ({error})")
+                if not self._renewed():
                     return
+                trouble = None
+            except StorageError as error:
+                # Nobody takes the job over without writing to the same file, and the kernel looks
+                # into it before each commit: until then the job is ours, however long it takes.
+                trouble = error
+            except HeadgateError:
+                continue  # another process holds the lock: the next time will do
+            self.on_beat(trouble)
+
+    def _renewed(self) -> bool:
+        """Renew the lease; False if it is not ours any more."""
+        with self._job.changing() as write:
+            old = self._job.read()
+            lease = old.lease
+            if lease is None or lease.owner.token != self.owner.token:
+                self._lose(_taken(self._job, lease))
+                return False
+            write(replace(old, lease=replace(lease, heartbeat=self._beat(), ttl_seconds=self._ttl)))
+        return True
+
+    def _beat(self) -> datetime:
+        """Now, but never less than the last heartbeat and the seconds since: clocks are stepped."""
+        heartbeat, at = self._last_beat
+        at_least = heartbeat + timedelta(seconds=self._clock.monotonic() - at)
+        beat = max(self._clock.now(), at_least)
+        self._last_beat = beat, self._clock.monotonic()
+        return beat
 
     def _lose(self, why: str) -> None:
         self.lost = why
@@ -156,9 +245,9 @@ def _taken(job: JobHome, lease: LeaseRecord | None) -> str:
     return f"process {lease.owner.pid} on {lease.owner.host} has taken over its lease"
 
 
-def _refusal(job: JobHome, lease: LeaseRecord) -> RefusedError:
+def _refusal(job: JobHome, lease: LeaseRecord, at: datetime) -> RefusedError:
     owner = lease.owner
-    age = max(now() - lease.heartbeat, timedelta(0))
+    age = max(at - lease.heartbeat, timedelta(0))
     if owner.space == pid_space():
         remedy = f"stop that one first (kill {owner.pid}), or start this one under another --name"
     else:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Protocol, TextIO
 
 from headgate.durations import format_duration
+from headgate.secrets import redact
 from headgate.snapshots.model import CheckpointRecord
 from headgate.snapshots.times import now
 
@@ -93,7 +94,7 @@ class PlainDisplay:
     def say(self, text: str) -> None:
         """Show a line that stays."""
         if not self._quiet:
-            print(f"{_clock()} {text}", file=self._stream, flush=True)
+            print(f"{_clock()} {redact(text)}", file=self._stream, flush=True)
 
     def checkpoint(self, record: CheckpointRecord) -> None:
         """Take note of a new checkpoint."""
@@ -141,7 +142,7 @@ class LiveDisplay:
 
     def say(self, text: str) -> None:
         """Show a line that stays."""
-        self._console.print(text, markup=False)
+        self._console.print(redact(text), markup=False)
 
     def checkpoint(self, record: CheckpointRecord) -> None:
         """Take note of a new checkpoint."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from headgate.runtime.outputs import Outputs
 from headgate.runtime.resume import Means
 from headgate.snapshots.closure import DamagedError
-from headgate.snapshots.home import RunHome
 from headgate.snapshots.snapshot import Snapshot
+from headgate.snapshots.topics import TopicsNow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,27 +18,24 @@ if TYPE_CHECKING:
     from headgate.compile import CompiledJob
 
 
-def restore_means(compiled: CompiledJob, job: str) -> Means:
+def restore_means(compiled: CompiledJob, outputs: Outputs, topics: TopicsNow) -> Means:
     """The means of a compiled job, with the Spark session that it was compiled in."""
     from headgate import kernel
 
     spark = compiled.frame.sparkSession
 
-    def batch_is_out(run: RunHome, batch: int) -> Sequence[str]:
-        # Asked through the new graph: what it has no sink for it cannot write again either.
-        out = compiled.committed_batches(
-            job=job, run=run.id, uid=run.read().uid, journal=run.journal
-        )
-        return sorted(sink for sink, last in out.items() if last >= batch)
-
     def verify(snapshot: Snapshot) -> DamagedError | None:
         return next(verify_data(spark, snapshot), None)
 
     return Means(
-        batch_is_out=batch_is_out,
-        rewrite=functools.partial(kernel.rewrite_state, spark),
+        markers=outputs.markers,
+        changes=outputs.changes,
+        same_graph=outputs.same_graph,
+        known_as=outputs.known_as,
+        rewrite=functools.partial(kernel.rewrite_state, spark, job=compiled.frame),
         verify=verify,
         earliest=compiled.earliest,
+        topics=topics,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headgate.errors import ExitCode, HeadgateError, UsageError
+from headgate.secrets import protect_settings
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,17 @@ class RunOptions:
     allow_dropped_state: bool = False
     parallelism: int | None = None
     allow_duplicates: bool = False
+    accept_sink_position: bool = False
+    """Whether to go on behind what the sinks have, if the home is older than they are."""
+    take_over: bool = False
+    """Whether outputs that another home's job of the same name writes become this one's."""
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
     code: Mapping[str, str] = field(default_factory=dict)
     """Where the job's code is and its hash, for the run's record."""
 
     def __post_init__(self) -> None:
+        protect_settings(self.conf)
         if self.parallelism is not None and self.parallelism < 1:
             raise UsageError(
                 "the parallelism is too small",
@@ -44,6 +50,11 @@ class RunOptions:
             raise UsageError(
                 "only a run that ends by itself can be drained",
                 remedy="say --bounded as well, or drain a running job with headgate stop --drain",
+            )
+        if self.accept_sink_position and (self.fresh or self.restore is not None):
+            raise UsageError(
+                "--accept-sink-position is for a start that resumes the job's run",
+                remedy="leave it out with --fresh and --from: their batches count anew",
             )
         if self.fresh and self.restore is not None:
             raise UsageError(

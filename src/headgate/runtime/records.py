@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 from headgate.snapshots.event_time import EventTimeRecord
@@ -14,6 +15,8 @@ from headgate.snapshots.home import RunHome
 from headgate.snapshots.model import CheckpointRecord, Counts, Offset, SourceOffsets
 from headgate.snapshots.spark_log import committed_batches, read_entry
 from headgate.snapshots.times import from_iso, from_ms
+from headgate.snapshots.topics import read_topics
+from headgate.topic_ids import TopicIds
 
 OPERATOR_PREFIX = "headgate:"
 """What the kernel's operators put before their step's name in Spark's progress."""
@@ -140,6 +143,9 @@ class Recorder:
         )
 
     def _write(self, record: CheckpointRecord) -> CheckpointRecord:
+        ids = read_topics(self._run)
+        named = {name: replace(s, ids=ids.get(name)) for name, s in record.sources.items()}
+        record = replace(record, sources=named)
         self._run.write_checkpoint(record)
         self.last = record
         folder = f"{self._run.path}/journal"
@@ -165,17 +171,40 @@ class Recorder:
         return journal.event_time or (self.last.event_time if self.last else None)
 
 
-def forked_record(parent: CheckpointRecord, *, run: str, steps: Iterable[str]) -> CheckpointRecord:
-    """The record with which a forked run begins: where its parent was, for the steps it has."""
+def forked_record(
+    parent: CheckpointRecord,
+    *,
+    run: str,
+    steps: Iterable[str],
+    lines: Mapping[str, str] = MappingProxyType({}),
+    ids: Mapping[str, TopicIds] = MappingProxyType({}),
+    fewer: Mapping[str, int] = MappingProxyType({}),
+) -> CheckpointRecord:
+    """The record with which a forked run begins: where its parent was, for the steps it has.
+
+    `lines` are those of Spark's offset log for sources that begin elsewhere; `ids` are those of
+    the topics that the run reads; `fewer` says by step how many rows of state are gone, because
+    their keys have become one.
+    """
     kept = set(steps)
+    sources = {
+        **parent.sources,
+        **{name: SourceOffsets(end=_offsets(line)) for name, line in lines.items()},
+    }
+    gone = {step: {"state_removed": rows} for step, rows in fewer.items() if rows}
+    state = {step: dict(sizes) for step, sizes in parent.state.items() if step in kept}
+    for step, counts in gone.items():
+        state[step]["rows"] -= counts["state_removed"]
     return replace(
         parent,
         run=run,
         type="forked",
         rows={},
-        totals={step: metrics for step, metrics in parent.totals.items() if step in kept},
-        state={step: sizes for step, sizes in parent.state.items() if step in kept},
-        sources={name: s for name, s in parent.sources.items() if name in kept},
+        totals=_added({s: m for s, m in parent.totals.items() if s in kept}, gone),
+        state=state,
+        sources={
+            name: replace(s, ids=ids.get(name)) for name, s in sources.items() if name in kept
+        },
         event_time=parent.event_time.only(kept) if parent.event_time else None,
     )
 

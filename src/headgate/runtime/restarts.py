@@ -15,7 +15,11 @@ from headgate.settings import Restart
 # The query cannot be started again in this process, or must not be.
 _NEVER = {
     Reason.DRIVER_GONE: "this process has no Spark any more in which it could start again",
+    Reason.TOPIC_REPLACED: "the topic that it has read does not come back",
     Reason.LEASE_LOST: "another process drives the job now",
+    Reason.HOME_UNSEEN: "the state that such an executor writes would be lost",
+    Reason.OUTPUT_TAKEN: "its outputs are another home's now",
+    Reason.SINK_AHEAD: "it would meet the same batch again",
     Reason.CRASH_ASKED: "a crash is the end of its process",
 }
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from headgate.errors import RefusedError
 from headgate.runtime.records import Recorder, forked_record
+from headgate.runtime.sink_position import Ahead, Marker, find_ahead, sinks_with
 from headgate.snapshots.closure import DamagedError
 from headgate.snapshots.home import JobHome, RunHome
 from headgate.snapshots.model import CheckpointRecord, Parent
@@ -20,7 +21,18 @@ from headgate.snapshots.snapshot import (
     usable_snapshots,
 )
 from headgate.snapshots.spark_log import latest_committed, pending_batch
+from headgate.snapshots.topics import (
+    NoTopics,
+    TopicsNow,
+    read_topics,
+    refuse_replaced,
+    replaced_text,
+    replaced_topics,
+    topics_of,
+    write_topics,
+)
 from headgate.snapshots.upgrade import Earliest, UpgradePlan, plan_upgrade
+from headgate.topic_ids import TopicIds
 
 
 class GraphLike(Protocol):
@@ -38,6 +50,16 @@ class GraphLike(Protocol):
 
 
 @dataclass(frozen=True)
+class Reset:
+    """A source that goes on elsewhere than where it was, because records are gone."""
+
+    source: str
+    topics: Sequence[str]
+    """Those that were deleted and made again; the source reads them from their beginning."""
+    text: str
+
+
+@dataclass(frozen=True)
 class Chosen:
     """The run to drive, and how a person is told about it."""
 
@@ -46,6 +68,7 @@ class Chosen:
     """new, resumed, forked (the graph or the parallelism has changed) or restored."""
     text: str
     plan: UpgradePlan | None = None
+    resets: Sequence[Reset] = ()
 
 
 @dataclass(frozen=True)
@@ -68,20 +91,32 @@ class Wish:
     """latest, ck:17, r1/ck:17, sp:label, JOB@..., or a path or URL of a savepoint."""
     allow_dropped_state: bool = False
     allow_duplicates: bool = False
+    accept_sink_position: bool = False
+    """Go on behind what sinks have that the home does not know of."""
     own_job: str | None = None
     """The job's own name, if it runs under another: snapshots are looked for there, too."""
+
+
+NO_TOPICS = NoTopics()
 
 
 @dataclass(frozen=True)
 class Means:
     """What a restore needs of Spark, the sinks and the sources."""
 
-    batch_is_out: Callable[[RunHome, int], Sequence[str]]
-    """The sinks that have a batch of a run already."""
+    markers: Callable[[RunHome], Mapping[str, Sequence[Marker]]]
+    """By sink, the newest batches of a run that it has."""
     rewrite: Rewrite
+    changes: Callable[[RunHome], Sequence[str]] = lambda run: ()
+    """What is set otherwise in sinks than when the run was started last."""
+    same_graph: Callable[[RunHome], bool] = lambda run: False
+    """Whether a graph with another fingerprint is the run's after all."""
+    known_as: Callable[[RunHome, Mapping[str, Any]], Mapping[str, Any]] = lambda run, graph: graph
+    """A graph of a run with its addresses as the new graph has them."""
     verify: Callable[[Snapshot], DamagedError | None] = lambda snapshot: None
     """Reads every file of a snapshot that has no manifest."""
     earliest: Earliest = lambda source, newest: None
+    topics: TopicsNow = NO_TOPICS
 
 
 def choose_parallelism(
@@ -107,22 +142,37 @@ def choose_run(job: JobHome, start: Start, wish: Wish, means: Means) -> Chosen:
         job.set_current(run.id)
         return Chosen(run, "new", f"run {run.id} starts from nothing")
     record = current.read()
-    same = record.graph_fingerprint == start.graph.fingerprint()
+    same = record.graph_fingerprint == start.graph.fingerprint() or means.same_graph(current)
     batch = latest_committed(current)
-    if same and record.parallelism == start.parallelism:
+    as_it_was = same and record.parallelism == start.parallelism
+    known = read_topics(current) if as_it_was else {}
+    replaced = replaced_topics(known, start.graph.sources, means.topics)
+    if replaced:
+        refuse_replaced(replaced, means.topics)
+    elif as_it_was:
         if batch is not None:
             _check(job, snapshot_of(current, batch), means.verify)
-        return Chosen(current, "resumed", _resumed(current))
+        markers = means.markers(current)
+        ahead = find_ahead(current, markers)
+        if ahead is None:
+            if not wish.allow_duplicates:
+                _refuse_changed_sinks(current, markers, means)
+            return Chosen(current, "resumed", _resumed(current))
+        if not wish.accept_sink_position or batch is None or ahead.position is None:
+            raise ahead.refusal(current)
+        snapshot = snapshot_of(current, batch)
+        return _from(job, current, snapshot, start, wish, means, how="restored", accepted=ahead)
     if batch is None:
         if not wish.allow_duplicates:
             _refuse_pending(current, means)
         run = _make(job, start, parent=None)
         job.set_current(run.id)
-        return Chosen(
-            run, "forked", f"run {run.id} starts from nothing ({current.id} has no state)"
-        )
+        resets = [Reset(name, t, replaced_text(name, t)) for name, t in replaced.items()]
+        text = f"run {run.id} starts from nothing ({current.id} has no state)"
+        return Chosen(run, "forked", text, resets=resets)
     snapshot = snapshot_of(current, batch)
-    return _from(job, current, snapshot, start, wish, means, how="forked")
+    why = "a topic was made again: " if as_it_was else "the graph has changed: "
+    return _from(job, current, snapshot, start, wish, means, how="forked", why=why)
 
 
 def _wished(job: JobHome, wish: Wish) -> Snapshot:
@@ -142,6 +192,8 @@ def _from(
     means: Means,
     *,
     how: str,
+    why: str = "",
+    accepted: Ahead | None = None,
 ) -> Chosen:
     """Make a run that goes on from a snapshot, or refuse with the plan."""
     if current is not None and snapshot.job == job.name and snapshot.run.run == current.id:
@@ -149,9 +201,12 @@ def _from(
         recorder.recover()  # the counts of a killed driver go along
         if snapshot.manifest is None:
             snapshot = snapshot_of(current, snapshot.batch)
-        if snapshot.batch == latest_committed(current) and not wish.allow_duplicates:
+        newest = snapshot.batch == latest_committed(current)
+        if newest and accepted is None and not wish.allow_duplicates:
             _refuse_pending(current, means)
     _check(job, snapshot, means.verify)
+    if current is not None:
+        snapshot = replace(snapshot, graph=means.known_as(current, snapshot.graph))
     graph = start.graph.to_json()
     plan = plan_upgrade(
         snapshot,
@@ -159,22 +214,64 @@ def _from(
         parallelism=start.parallelism,
         earliest=means.earliest,
         newest=is_newest(job, snapshot),
+        topics=means.topics,
     )
     if refusal := plan.refusal(allow_dropped_state=wish.allow_dropped_state):
         raise refusal
     steps = [str(step["id"]) for step in graph["steps"]]
 
-    def fill(run: RunHome) -> None:
-        restore(snapshot, run, graph, plan, parallelism=start.parallelism, rewrite=means.rewrite)
-        if snapshot.record is not None:
-            run.write_checkpoint(forked_record(snapshot.record, run=run.id, steps=steps))
+    lines = _begun(snapshot, plan, means.topics)
+    ids = _ids(snapshot, start.graph.sources, means.topics)
 
-    run = _make(job, start, parent=snapshot.parent, fill=fill)
+    def fill(run: RunHome) -> None:
+        fewer = restore(
+            snapshot, run, graph, plan, parallelism=start.parallelism, rewrite=means.rewrite,
+            lines=lines, drops=wish.allow_dropped_state,
+        )  # fmt: skip
+        write_topics(run, ids)
+        if snapshot.record is not None:
+            record = forked_record(
+                snapshot.record, run=run.id, steps=steps, lines=lines, ids=ids, fewer=fewer
+            )
+            run.write_checkpoint(record)
+        if accepted is not None:
+            accepted.plan_first(run, snapshot, graph)
+
+    run = _make(
+        job,
+        start,
+        parent=snapshot.parent,
+        fill=fill,
+        out_until=None if accepted is None else snapshot.batch + 1,
+    )
     job.set_current(run.id)
     where = snapshot.name if snapshot.job == job.name else f"{snapshot.name} of {snapshot.job}"
-    why = "the graph has changed: " if how == "forked" else ""
     ended = _ended(snapshot.record)
-    return Chosen(run, how, f"{why}run {run.id} goes on from {where}{ended}", plan)
+    resets = [Reset(name, plan.begins[name], text) for name, text in plan.lost.items()]
+    skipped = "" if accepted is None else f"; {accepted.skipped(snapshot)}"
+    text = f"{why}run {run.id} goes on from {where}{ended}{skipped}"
+    return Chosen(run, how, text, plan, resets)
+
+
+def _begun(snapshot: Snapshot, plan: UpgradePlan, topics: TopicsNow) -> dict[str, str]:
+    """The lines of Spark's offset log for sources that go on elsewhere."""
+    entry = snapshot.closure().offsets
+    lines = entry.by_name([str(name) for name in snapshot.graph["sources"]])
+    return {
+        name: topics.begin(name, lines[name], made_again)
+        for name, made_again in plan.begins.items()
+        if lines.get(name, "-") != "-"
+    }
+
+
+def _ids(snapshot: Snapshot, sources: Sequence[str], topics: TopicsNow) -> dict[str, TopicIds]:
+    """The ids of the topics that a run reads which goes on from a snapshot."""
+    known, found = topics_of(snapshot), {}
+    for name in dict.fromkeys(sources):
+        ids = topics.ids(name) or known.get(name)  # where nobody answers, those of before
+        if ids is not None:
+            found[name] = ids
+    return found
 
 
 def _check(
@@ -200,13 +297,32 @@ def _unusable(job: JobHome, name: str, problem: DamagedError) -> RefusedError:
 
 
 def _refuse_pending(current: RunHome, means: Means) -> None:
+    """Refuse to write again what sinks have beyond the newest checkpoint."""
+    markers = means.markers(current)
+    ahead = find_ahead(current, markers)
+    if ahead is not None:
+        raise ahead.refusal(current)
     pending = pending_batch(current)
-    out = list(means.batch_is_out(current, pending)) if pending is not None else []
-    if out:
+    if out := [] if pending is None else sinks_with(markers, pending):
         raise RefusedError(
             f"batch {pending} of run {current.id} is out ({', '.join(out)}) but not committed, and "
             "a run that starts before it would write it again",
             remedy="start the old version once with --bounded to finish the batch, or say "
+            "--allow-duplicates",
+        )
+
+
+def _refuse_changed_sinks(
+    current: RunHome, markers: Mapping[str, Sequence[Marker]], means: Means
+) -> None:
+    """Refuse a setting by which a sink would not find that a batch is out."""
+    pending = pending_batch(current)
+    out = [] if pending is None else sinks_with(markers, pending)
+    if out and (changes := means.changes(current)):
+        raise RefusedError(
+            f"batch {pending} of run {current.id} is out ({', '.join(out)}) but not committed, and "
+            f"{changes[0]}: it would be written again",
+            remedy="start once with the old setting and --bounded to finish the batch, or say "
             "--allow-duplicates",
         )
 
@@ -217,6 +333,7 @@ def _make(
     *,
     parent: Parent | None,
     fill: Callable[[RunHome], object] | None = None,
+    out_until: int | None = None,
 ) -> RunHome:
     return job.new_run(
         graph=start.graph.to_json(),
@@ -227,6 +344,7 @@ def _make(
         code=start.code,
         parent=parent,
         fill=fill,
+        out_until=out_until,
     )
 
 

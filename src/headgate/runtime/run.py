@@ -12,8 +12,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headgate.durations import format_duration
-from headgate.errors import HeadgateError, JobFailedError, NotFoundError
+from headgate.errors import (
+    HeadgateError,
+    JobFailedError,
+    NotFoundError,
+    RefusedError,
+    StorageError,
+)
 from headgate.failures import Reason, explain
+from headgate.params import recorded, references
+from headgate.runtime.blame import kafka_reads, name_broker
 from headgate.runtime.configuration import configuration
 from headgate.runtime.drive import Drive, LeaseLostError
 from headgate.runtime.ending import (
@@ -24,17 +32,24 @@ from headgate.runtime.ending import (
     not_readable,
 )
 from headgate.runtime.fencing import Fences
+from headgate.runtime.home_probe import HomeProbe
 from headgate.runtime.lease import Lease
 from headgate.runtime.live import Display, SilentDisplay
 from headgate.runtime.means import restore_means
 from headgate.runtime.operations import OperationDesk
 from headgate.runtime.options import RunOptions, RunOutcome, default_parallelism, versions
+from headgate.runtime.outputs import Outputs
+from headgate.runtime.patience import Patience
 from headgate.runtime.records import Recorder
 from headgate.runtime.restarts import Failed, GiveUp, Restarts
 from headgate.runtime.resume import Chosen, Start, Wish, choose_parallelism, choose_run
 from headgate.runtime.signals import Signals, shielded_children, signals
 from headgate.runtime.stopping import Resume, StopPlan, StopRequest
 from headgate.runtime.supervisor import Ended
+from headgate.runtime.topics import JobTopics, named_replaced
+from headgate.runtime.waiting import WaitingWatch, watch_waiting
+from headgate.runtime.waits import Waits
+from headgate.secrets import scrub
 from headgate.snapshots.home import Home, RunHome
 from headgate.snapshots.model import CheckpointRecord, EventRecord
 from headgate.snapshots.savepoints import SavepointRecord, create_savepoint
@@ -66,6 +81,8 @@ def run(
     allow_dropped_state: bool = False,
     parallelism: int | None = None,
     allow_duplicates: bool = False,
+    accept_sink_position: bool = False,
+    take_over: bool = False,
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
     code: Mapping[str, str] | None = None,
@@ -95,6 +112,8 @@ def run(
         allow_dropped_state=allow_dropped_state,
         parallelism=parallelism,
         allow_duplicates=allow_duplicates,
+        accept_sink_position=accept_sink_position,
+        take_over=take_over,
         master=master,
         conf=dict(conf or {}),
         code=dict(code or {}),
@@ -108,10 +127,13 @@ class _Start:
     """The state of one start while it happens."""
 
     lease: Lease
+    patience: Patience
     desk: OperationDesk
     spark: SparkSession
     built: BuiltJob
     drive: Drive | None = None
+    waits: Waits
+    watch: WaitingWatch | None = None
     outcome: RunOutcome | None = None
 
     def __init__(
@@ -133,18 +155,38 @@ class _Start:
         self.began = time.monotonic()
 
     def go(self, spark: SparkSession | None) -> RunOutcome:
-        with Lease(self.home) as self.lease, signals(self.stop) as handler, self._operations():
+        with (
+            Lease(self.home, say=self.display.say) as self.lease,
+            self._patient(),
+            signals(self.stop) as handler,
+            self._operations(),
+        ):
             parallelism = self._parallelism(self.options)
             own = spark is None and not self._has_session()
             self.spark = spark or self._session(parallelism, handler)
             try:
-                self.outcome = self._drive(parallelism)
+                self.outcome = self.patience.settle(
+                    self._drive(parallelism),
+                    for_good=self.job.restart.kind != "none",
+                    stop=lambda: bool(self.desk),
+                )
                 return self.outcome
             finally:
+                if self.watch is not None:
+                    self.watch.close()
                 self.display.close()
                 if own:
                     with suppress(Exception):  # a JVM that is gone need not be stopped
                         self.spark.stop()
+
+    @contextmanager
+    def _patient(self) -> Iterator[None]:
+        """From here on a full disk ends nothing: what only tells of the job waits for room."""
+        self.patience = Patience(self.home, self.lease, self.display.say)
+        self.lease.on_beat = self.patience.beat
+        self.home = self.patience.home
+        with self.patience.kept():
+            yield
 
     @contextmanager
     def _operations(self) -> Iterator[None]:
@@ -184,17 +226,33 @@ class _Start:
 
     def _drive(self, parallelism: int) -> RunOutcome:
         from headgate.broker_check import prepare
+        from headgate.kernel import DURABILITY
 
         # Spark keeps what its last batches need; the oldest of them also needs the one before it
         retain = max(2, self.job.checkpoints.retain)
         self.spark.conf.set("spark.sql.streaming.minBatchesToRetain", str(retain))
+        self.spark.conf.set(DURABILITY, self.job.checkpoints.durability)
         self.spark.conf.set("spark.sql.streaming.noDataProgressEventInterval", str(_IDLE_NEWS_MS))
         self.built = self.job.build(self.options.params, spark=self.spark)
         for warning in self.built.graph.warnings:
             self.display.say(f"warning: {warning}")
-        for change in prepare(self.built, self.spark):
+        self.waits = Waits(
+            self.home,
+            self.lease.owner.token,
+            say=self.display.say,
+            held=lambda: self.lease.held,
+        )
+        self.watch = watch_waiting(
+            self.waits, self.built, self.spark, news=self._news, query=self._query
+        )
+        patient = self.job.restart.kind != "none"
+        for change in prepare(self.built, self.spark, patient=patient):
             self.display.say(change)
-        with Fences(self.home, self.spark, self.lease.owner.token) as self.fences:
+        with (
+            Fences(self.home, self.spark, self.lease.owner.token) as self.fences,
+            HomeProbe(self.home, self.spark) as self.probe,
+        ):
+            self.probe.check(self._poll, stop=lambda: bool(self.desk))
             drive = self._begin(self.options, parallelism)
             if self.desk:
                 return self._end(drive, Ended("stopped"))
@@ -214,6 +272,10 @@ class _Start:
         while True:
             started = partial(self._event, drive.run, "restarted", attempt=attempt)
             ended = drive.watch(started if attempt else _nothing)
+            ended = named_replaced(drive, ended)
+            if ended.error is not None and self._may_begin_anew(drive, ended.error):
+                drive, attempt = self._anew(drive, ended.error), 0
+                continue
             if ended.error is not None:
                 failure = self._failed(drive, ended.error)
                 if failure is not None:
@@ -241,6 +303,7 @@ class _Start:
             restore=options.restore,
             allow_dropped_state=options.allow_dropped_state,
             allow_duplicates=options.allow_duplicates,
+            accept_sink_position=options.accept_sink_position,
             own_job=self.job.name,
         )
 
@@ -250,12 +313,20 @@ class _Start:
 
         self.spark.conf.set("spark.sql.shuffle.partitions", str(parallelism))
         compiled = compile_job(self.built, self.spark, parallelism=parallelism)
-        chosen = self._choose(compiled, options, parallelism)
+        topics = JobTopics(compiled)
+        chosen = self._choose(compiled, topics, options, parallelism)
         self.fences.around(chosen.run)
+        topics.keep(chosen.run)
         self.display.say(f"job {self.home.name}: {chosen.text}")
         if chosen.plan is not None and not chosen.plan.trivial:
             for line in chosen.plan.lines():
                 self.display.say(line)
+        for reset in chosen.resets:
+            self.display.say(f"warning: {reset.source}: {reset.text}")
+            self._event(
+                chosen.run, "reset", source=reset.source, topics=list(reset.topics),
+                message=reset.text,
+            )  # fmt: skip
         recorder = Recorder(chosen.run, compiled.graph.sources)
         recorder.recover()
         self.drive = Drive(
@@ -268,8 +339,11 @@ class _Start:
             desk=self.desk,
             on_poll=self._poll,
             on_checkpoint=self._checkpoint,
+            on_disk=self.job.checkpoints.durability == "disk",
+            check=partial(topics.check, chosen.run),
         )
         if not self.stop:
+            given = recorded(options.params, self.built.secrets)
             self._event(
                 chosen.run,
                 "started",
@@ -278,11 +352,13 @@ class _Start:
                 master=self.spark.sparkContext.master,
                 application=self.spark.sparkContext.applicationId,
                 pid=os.getpid(),
-                params=dict(options.params),
+                params=given,
+                references=references(given),
                 versions=versions(),
                 config=configuration(
                     self.job,
                     options,
+                    params=given,
                     parallelism=parallelism,
                     master=str(self.spark.sparkContext.master),
                     spark=dict(self.spark.sparkContext.getConf().getAll()),
@@ -290,29 +366,52 @@ class _Start:
             )
         return self.drive
 
-    def _choose(self, compiled: CompiledJob, options: RunOptions, parallelism: int) -> Chosen:
-        start = Start(compiled.graph, parallelism, options.params, versions(), options.code)
-        means = restore_means(compiled, self.home.name)
-        return choose_run(self.home, start, self._wish(options), means)
+    def _choose(
+        self, compiled: CompiledJob, topics: JobTopics, options: RunOptions, parallelism: int
+    ) -> Chosen:
+        given = recorded(options.params, self.built.secrets)
+        start = Start(compiled.graph, parallelism, given, versions(), options.code)
+        outputs = Outputs(compiled, self.home)
+        outputs.check(take_over=options.take_over)
+        means = restore_means(compiled, outputs, topics)
+        chosen = choose_run(self.home, start, self._wish(options), means)
+        if options.take_over and (taken := outputs.take_over(chosen.run)):
+            self.display.say(taken)
+        outputs.remember(chosen.run)
+        return chosen
 
     def _poll(self) -> None:
         self.display.tick()
         if self.lease.lost is not None:
             raise LeaseLostError(self.lease.lost)
+        self.patience.poll()
+        self.probe.poll()
         self.desk.poll()
+
+    def _news(self) -> object:
+        """Something else whenever a trigger has ended."""
+        drive = self.drive
+        supervisor = drive.supervisor if drive else None
+        return (id(drive), id(supervisor), supervisor.triggered if supervisor else None)
+
+    def _query(self) -> Any:
+        return self.drive.query if self.drive else None
 
     def _checkpoint(self, record: CheckpointRecord) -> None:
         self.written += 1
         self.display.checkpoint(record)
 
-    def _failed(self, drive: Drive, error: Exception) -> JobFailedError | None:
+    def _failed(self, drive: Drive, error: Exception) -> HeadgateError | None:
         """Write the failure down; wait if the query is to be started again, else give it back."""
         from headgate import kernel
 
         failure = explain(f"{kernel.failure_text(error)}\n{type(error).__name__}")
+        failure = name_broker(failure, kafka_reads(self.built))
+        failure = self.patience.named(failure)
         if failure.reason is Reason.LEASE_LOST or self.lease.lost is not None:
             raise LeaseLostError(self.lease.lost or failure.sentence)
-        drive.recorder.recover()
+        with suppress(StorageError):  # the query was lost to the same disk: its start tries again
+            drive.recorder.recover()
         failed = Failed(time.monotonic(), drive.next_batch, failure.reason)
         decision = GiveUp("it was being stopped") if self.desk else self.restarts.after(failed)
         self._event(
@@ -329,7 +428,9 @@ class _Start:
         if isinstance(decision, GiveUp):
             told = self.job.restart.kind != "none" and not self.desk
             why = f"; not started again, because {decision.why}" if told else ""
-            final = JobFailedError(failure.sentence + why, step=failure.step, remedy=failure.remedy)
+            kind = RefusedError if failure.reason is Reason.HOME_UNSEEN else JobFailedError
+            final = kind(failure.sentence + why, step=failure.step, remedy=failure.remedy)
+            scrub(error)
             final.__cause__ = error
             return final
         strategy, delay = self.restarts.strategy.kind, decision.delay
@@ -346,11 +447,43 @@ class _Start:
         self._wait(delay)
         return None
 
+    def _may_begin_anew(self, drive: Drive, error: Exception) -> bool:
+        """Whether a failure is a topic that was made again, of sources that may lose records."""
+        from headgate import kernel
+
+        if self.desk or explain(kernel.failure_text(error)).reason is not Reason.TOPIC_REPLACED:
+            return False
+        topics = JobTopics(drive.compiled)
+        replaced = topics.replaced(drive.run)
+        return bool(replaced) and all(topics.may_lose(source) for source in replaced)
+
+    def _anew(self, drive: Drive, error: Exception) -> Drive:
+        """Go on in a run that reads topics that were made again from their beginning."""
+        from headgate import kernel
+
+        drive.recorder.recover()
+        failure = explain(kernel.failure_text(error))
+        options = replace(self.options, fresh=False, restore=None, parallelism=None)
+        try:
+            new = self._begin(options, self._parallelism(options))
+        except HeadgateError as problem:
+            self._event(
+                drive.run, "failed", reason=failure.reason.name, message=problem.message,
+                step=failure.step, remedy=problem.remedy, batch=drive.pending, frames=[],
+                gives_up=failure.sentence,
+            )  # fmt: skip
+            raise
+        self._event(
+            drive.run, "stopped", checkpoint=drive.last_checkpoint, reason=failure.sentence,
+            savepoint=None,
+        )  # fmt: skip
+        return new
+
     def _wait(self, delay: timedelta) -> None:
         until = time.monotonic() + delay.total_seconds()
-        while not self.desk and (left := until - time.monotonic()) > 0:
+        while not self.desk and (time.monotonic() < until or self.patience.pending):
             self._poll()
-            time.sleep(min(_WAIT_SECONDS, left))
+            time.sleep(max(0.0, min(_WAIT_SECONDS, until - time.monotonic())) or _WAIT_SECONDS)
 
     def _elsewhere(self, drive: Drive, wish: StopPlan, then: Resume) -> Drive:
         """Stop the run with a savepoint and go on from there, or from where it was asked for."""
@@ -362,6 +495,7 @@ class _Start:
             restore=then.restore or (f"sp:{saved.label}" if saved else None),
             parallelism=then.parallelism,
             allow_dropped_state=False,
+            accept_sink_position=False,
         )
         self.restarts = Restarts(self.job.restart)
         try:

@@ -8,9 +8,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from headgate.graph.model import counted_by_users
+from headgate.runtime.crash import Crash, crash_of
 from headgate.runtime.lease import is_live
+from headgate.runtime.waits import Wait, waits_of
 from headgate.snapshots.home import JobHome, RunHome
 from headgate.snapshots.model import CheckpointRecord, EventRecord, LeaseRecord, RunRecord
+from headgate.snapshots.status_note import read_note
 from headgate.snapshots.times import now
 
 _RATE_WINDOW = timedelta(seconds=60)
@@ -57,6 +60,10 @@ class JobStatus:
     restarts: int
     failure: EventRecord | None
     lease: LeaseRecord | None
+    crash: Crash | None = None
+    """Of a job that is CRASHED."""
+    waiting: tuple[Wait, ...] = ()
+    """What its driver waits for."""
 
 
 def job_status(job: JobHome) -> JobStatus:
@@ -67,8 +74,9 @@ def job_status(job: JobHome) -> JobStatus:
     if run is None:
         state = "INITIALIZING" if live else "CREATED"
         return JobStatus(
-            job.name, state, None, None, None, None, None, None, None, 0, None, record.lease
-        )
+            job.name, state, None, None, None, None, None, None, None, 0, None, record.lease,
+            waiting=waits_of(job, record.lease if live else None),
+        )  # fmt: skip
     events = run.events()
     state, since = _state(events, record.lease if live else None)
     checkpoint = run.latest_checkpoint()
@@ -89,7 +97,17 @@ def job_status(job: JobHome) -> JobStatus:
         restarts=_restarts(events),
         failure=_last(events, "failed"),
         lease=record.lease if live else None,
+        crash=crash_of(run, events, checkpoint, record.lease) if state == "CRASHED" else None,
+        waiting=_waiting(job, record.lease) if live and record.lease else (),
     )
+
+
+def _waiting(job: JobHome, lease: LeaseRecord) -> tuple[Wait, ...]:
+    """What the driver wrote to the home, and beside it where the home takes no files."""
+    waits, note = waits_of(job, lease), read_note(job)
+    if note is None or note.token != lease.owner.token or not note.text or not note.alive:
+        return waits
+    return (*waits, Wait("disk", "the home", note.text, note.since))
 
 
 def _newest(job: JobHome) -> RunHome | None:

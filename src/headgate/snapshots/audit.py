@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from headgate.secrets import redacted
 from headgate.snapshots.files import read_json, write_json
 from headgate.snapshots.home import JobHome
 from headgate.snapshots.model import VERSION, check_version
@@ -66,7 +67,7 @@ def write_audit(job: JobHome, action: str, **told: Any) -> AuditRecord:
     >>> [record.action for record in audit(job)]
     ['stop']
     """
-    record = AuditRecord(now(), action, **told)
+    record = AuditRecord(now(), action, **redacted(told))
     name = f"{record.at:%Y%m%dT%H%M%S.%f}-{uuid.uuid4().hex[:6]}"
     write_json(job.files, f"{job.path}/audit/{name}.json", record.to_json())
     return record

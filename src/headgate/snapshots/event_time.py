@@ -1,4 +1,4 @@
-"""The event time of a checkpoint: each source's watermark, and why the job's stands still."""
+"""The event time of a checkpoint: watermarks, rows that wait, why the job's stands still."""
 
 from __future__ import annotations
 
@@ -67,6 +67,26 @@ class SourceTime:
 
 
 @dataclass(frozen=True)
+class WaitingTime:
+    """The rows that wait in a step, and how far they let the watermark go."""
+
+    rows: int
+    least: datetime | None = None
+    """The event time of the first of them; none if all came behind the watermark."""
+    until: datetime | None = None
+    """When that one leaves at the latest."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in its file."""
+        return {"rows": self.rows, "least": to_iso(self.least), "until": to_iso(self.until)}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> WaitingTime:
+        """From what its file holds."""
+        return WaitingTime(data["rows"], from_iso(data.get("least")), from_iso(data.get("until")))
+
+
+@dataclass(frozen=True)
 class EventTimeRecord:
     """The event time of a job after a checkpoint; the next start goes on with it."""
 
@@ -77,6 +97,24 @@ class EventTimeRecord:
     ended: bool = False
     """Whether a drain has ended event time."""
     sources: Mapping[str, SourceTime] = field(default_factory=dict)
+    waiting: Mapping[str, WaitingTime] = field(default_factory=dict)
+    """By step, the rows that wait in it and hold the watermark."""
+
+    def _of_sources(self) -> datetime | None:
+        """The watermark that the sources alone would make."""
+        counting = [s.watermark for s in self.sources.values() if s.state != "idle"]
+        if not counting:
+            return max((s.watermark for s in self.sources.values() if s.watermark), default=None)
+        known = [mark for mark in counting if mark is not None]
+        return min(known) if len(known) == len(counting) else None
+
+    def held_by_waiting(self) -> str | None:
+        """The step whose waiting rows keep the job's watermark where it is."""
+        held = {step: w.least for step, w in self.waiting.items() if w.least is not None}
+        mark = self._of_sources()
+        if self.ended or not held or mark is None or min(held.values()) >= mark:
+            return None
+        return min(held, key=lambda step: held[step])
 
     def holder(self) -> tuple[str, timedelta | None] | None:
         """The source that keeps the job's watermark where it is, and by how much.
@@ -84,7 +122,7 @@ class EventTimeRecord:
         Nothing if it is not one source: all are idle, event time has ended, or there is only one.
         """
         counting = {name: s for name, s in self.sources.items() if s.state != "idle"}
-        if self.ended or not counting:
+        if self.ended or not counting or self.held_by_waiting():
             return None
         for name, source in counting.items():
             if source.watermark is None:
@@ -100,6 +138,11 @@ class EventTimeRecord:
         """Why the job's watermark stands still, in words; nothing if it follows its sources."""
         if self.ended:
             return "event time was ended by a drain"
+        if step := self.held_by_waiting():
+            waits = self.waiting[step]
+            what = "1 row that waits" if waits.rows == 1 else f"{waits.rows:,} rows that wait"
+            until = f", until {show(waits.until)}" if waits.until else ""
+            return f"held by {what} in {step}{until}"
         if self.sources and all(s.state == "idle" for s in self.sources.values()):
             since = max(s.idle_since for s in self.sources.values() if s.idle_since)
             what = "all sources are" if len(self.sources) > 1 else "the source is"
@@ -131,7 +174,11 @@ class EventTimeRecord:
     def only(self, sources: Iterable[str]) -> EventTimeRecord:
         """The same for a job that has some of the sources."""
         kept = set(sources)
-        return replace(self, sources={n: s for n, s in self.sources.items() if n in kept})
+        return replace(
+            self,
+            sources={n: s for n, s in self.sources.items() if n in kept},
+            waiting={n: w for n, w in self.waiting.items() if n in kept},
+        )
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in its file."""
@@ -142,8 +189,10 @@ class EventTimeRecord:
             "ended": self.ended,
             "held_by": held[0] if held else None,
             "held_back_ms": held[1] // _MS if held and held[1] is not None else None,
+            "held_by_waiting": self.held_by_waiting(),
             "reason": self.reason(),
             "sources": {name: source.to_json() for name, source in self.sources.items()},
+            "waiting": {step: waits.to_json() for step, waits in self.waiting.items()},
         }
 
     @staticmethod
@@ -156,6 +205,7 @@ class EventTimeRecord:
             from_iso(data.get("next")),
             bool(data.get("ended")),
             {name: SourceTime.from_json(s) for name, s in (data.get("sources") or {}).items()},
+            {step: WaitingTime.from_json(w) for step, w in (data.get("waiting") or {}).items()},
         )
 
     @staticmethod
@@ -171,9 +221,14 @@ class EventTimeRecord:
             )
             for name, s in data["sources"].items()
         }
+        waiting = {
+            step: WaitingTime(w["rows"], from_ms(w.get("least")), from_ms(w.get("until")))
+            for step, w in (data.get("waiting") or {}).items()
+        }
         at = from_ms(data["at"])
         assert at is not None
-        return EventTimeRecord(at, from_ms(data.get("next")), bool(data.get("ended")), sources)
+        ended = bool(data.get("ended"))
+        return EventTimeRecord(at, from_ms(data.get("next")), ended, sources, waiting)
 
     def to_kernel(self) -> dict[str, Any]:
         """What the kernel is told of it when the job is started again."""
@@ -186,5 +241,9 @@ class EventTimeRecord:
                     "since": to_ms(s.since),
                 }
                 for name, s in self.sources.items()
+            },
+            "waiting": {
+                step: {"rows": w.rows, "least": to_ms(w.least), "until": to_ms(w.until)}
+                for step, w in self.waiting.items()
             },
         }

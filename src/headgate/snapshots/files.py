@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -11,13 +12,15 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 from urllib.parse import unquote, urlparse
 
-from headgate.errors import HeadgateError, UsageError
+from headgate.errors import HeadgateError, StorageError, UsageError
+from headgate.snapshots.disk import sync_folder, sync_tree
+from headgate.snapshots.modes import OPEN, Modes, home_modes, make_folder
 
 _REMOTE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 
@@ -54,8 +57,14 @@ class Files(Protocol):
     def write_text(self, path: str, text: str) -> None:
         """Write a whole file so that a reader sees the old one or the new one, never a part."""
 
+    def sync(self, path: str) -> None:
+        """Return when a folder, with all that is in it, would survive a power cut."""
+
     def delete(self, path: str) -> None:
         """Delete a file; not an error if it is gone."""
+
+    def withdraw(self, path: str) -> None:
+        """Delete a file that vouches for others, before they go: it does not come back."""
 
     def delete_tree(self, path: str) -> None:
         """Delete a folder with all that is in it; not an error if it is gone."""
@@ -67,7 +76,10 @@ class Files(Protocol):
         """Every file under a folder, as paths relative to that folder."""
 
     def link(self, source: str, target: str) -> None:
-        """Make target the same file as source: a hard link where there is one, else a copy."""
+        """Make target the same file as source: a hard link where there is one, else a copy.
+
+        It survives a power cut only after ``sync``, as does what was received.
+        """
 
     def receive(self, source: Files, path: str, target: str, *, link: bool = True) -> None:
         """Copy a file of another store to this one; may be a link if both are on one disk."""
@@ -76,8 +88,8 @@ class Files(Protocol):
         """Hold a lock between processes; gives False where the store has no locks."""
 
 
-def open_files(url: str | os.PathLike[str]) -> Files:
-    """Open a folder or an fsspec URL.
+def open_files(url: str | os.PathLike[str], *, home: bool = False) -> Files:
+    """Open a folder or an fsspec URL; `home` if jobs are to be kept in it.
 
     >>> open_files("/data/home").location("jobs")
     '/data/home/jobs'
@@ -86,12 +98,12 @@ def open_files(url: str | os.PathLike[str]) -> Files:
     if not text:
         raise UsageError("the home is empty text", remedy="name a folder or a URL")
     if text.startswith("file:"):
-        return LocalFiles(Path(unquote(urlparse(text).path)))
+        return LocalFiles(Path(unquote(urlparse(text).path)), home=home)
     if _REMOTE.match(text):
         from headgate.snapshots.remote import RemoteFiles
 
         return RemoteFiles(text)
-    return LocalFiles(Path(text))
+    return LocalFiles(Path(text), home=home)
 
 
 def read_json(files: Files, path: str) -> dict[str, Any] | None:
@@ -125,9 +137,10 @@ def json_text(data: Mapping[str, Any]) -> str:
 
 
 class LocalFiles:
-    """A folder on a local or mounted disk."""
+    """A folder on a local or mounted disk; that of a home is its owner's alone."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, home: bool = False) -> None:
+        self._home = home
         self.root = root.expanduser().absolute()
         self.url = str(self.root)
 
@@ -182,9 +195,9 @@ class LocalFiles:
         target = self._at(path)
         aside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
         with self._clear("write", path):
-            target.parent.mkdir(parents=True, exist_ok=True)
+            modes = self._make_folder(target.parent)
             try:
-                with aside.open("w", encoding="utf-8") as file:
+                with open(aside, "w", encoding="utf-8", opener=_with(modes.file)) as file:
                     file.write(text)
                     file.flush()
                     os.fsync(file.fileno())
@@ -192,12 +205,22 @@ class LocalFiles:
             except BaseException:
                 aside.unlink(missing_ok=True)
                 raise
-            _sync_folder(target.parent)
+            sync_folder(target.parent)
+
+    def sync(self, path: str) -> None:
+        """Sync files, then folders."""
+        with self._clear("write", path):
+            sync_tree(self._at(path))
 
     def delete(self, path: str) -> None:
         """Delete a file if it is there."""
         with self._clear("delete", path):
             self._at(path).unlink(missing_ok=True)
+
+    def withdraw(self, path: str) -> None:
+        """Delete a file and sync its folder."""
+        self.delete(path)
+        sync_folder(self._at(path).parent)
 
     def delete_tree(self, path: str) -> None:
         """Delete a folder if it is there."""
@@ -232,14 +255,14 @@ class LocalFiles:
             return
         new = self._at(target)
         with self._clear("write", target), source.open(path) as data:
-            new.parent.mkdir(parents=True, exist_ok=True)
-            with new.open("wb") as file:
+            modes = self._make_folder(new.parent)
+            with open(new, "wb", opener=_with(modes.file)) as file:
                 shutil.copyfileobj(data, file, 1 << 20)
 
     def _link(self, old: Path, target: str) -> None:
         new = self._at(target)
         with self._clear("write", target):
-            new.parent.mkdir(parents=True, exist_ok=True)
+            self._make_folder(new.parent)
             try:
                 os.link(old, new)
             except (FileNotFoundError, FileExistsError):
@@ -252,9 +275,9 @@ class LocalFiles:
         """Hold an advisory lock on a file."""
         target = self._at(path)
         with self._clear("lock", path):
-            target.parent.mkdir(parents=True, exist_ok=True)
+            modes = self._make_folder(target.parent)
             # The file stays: deleting it would let two processes lock two different files.
-            handle = os.open(target, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            handle = _open_lock(target, modes.lock)
         try:
             deadline = time.monotonic() + timeout
             while True:
@@ -272,6 +295,12 @@ class LocalFiles:
         finally:
             os.close(handle)
 
+    def _make_folder(self, folder: Path) -> Modes:
+        """Make a folder if it is missing; gives the modes of what is written in it."""
+        modes = home_modes(self.root) if self._home else OPEN
+        make_folder(folder, self.root, modes)
+        return modes
+
     def _at(self, path: str) -> Path:
         return self.root / path
 
@@ -280,13 +309,13 @@ class LocalFiles:
         try:
             yield
         except PermissionError as error:
-            raise HeadgateError(
+            raise StorageError(
                 f"cannot {verb} {self._at(path)}: permission denied",
                 remedy="make the home readable and writable for this user, or choose another "
                 "with --home or HEADGATE_HOME",
             ) from error
         except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
-            raise HeadgateError(
+            raise StorageError(
                 f"cannot {verb} {self._at(path)}: a file is where a folder should be, or the "
                 "other way round",
                 remedy="choose another home with --home or HEADGATE_HOME",
@@ -294,21 +323,23 @@ class LocalFiles:
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise HeadgateError(
+            raise StorageError(
                 f"cannot {verb} {self._at(path)}: {error.strerror or error}",
                 remedy="check that the disk is mounted, writable and not full",
             ) from error
 
 
-def _sync_folder(folder: Path) -> None:
-    # Without this a rename can be lost with the machine's power although the file was synced.
+def _with(mode: int) -> Callable[[str, int], int]:
+    return lambda path, flags: os.open(path, flags, mode)
+
+
+def _open_lock(path: Path, mode: int) -> int:
     try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
+    except OSError as error:
+        if error.errno != errno.EROFS:
+            raise
+        try:
+            return os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # it locks as well
+        except FileNotFoundError:
+            raise error from None

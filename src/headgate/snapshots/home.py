@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import uuid
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.errors import NotFoundError, UsageError
+from headgate.secrets import protect_address, redacted
 from headgate.snapshots.files import Files, open_files, read_json, write_json
 from headgate.snapshots.model import (
     VERSION,
@@ -21,6 +23,7 @@ from headgate.snapshots.model import (
     RunRecord,
     check_version,
 )
+from headgate.snapshots.status_note import unwritten
 from headgate.snapshots.times import now
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
@@ -53,7 +56,8 @@ class Home:
     """
 
     def __init__(self, url: str | os.PathLike[str] | None = None) -> None:
-        self.files: Files = open_files(url if url is not None else default_home())
+        protect_address(str(url or default_home()))
+        self.files: Files = open_files(url if url is not None else default_home(), home=True)
         self.url = self.files.url
 
     def jobs(self) -> list[JobHome]:
@@ -117,6 +121,19 @@ class JobHome:
         with self.files.locked(f"{self.path}/job.lock"):
             yield lambda record: write_json(self.files, f"{self.path}/job.json", record.to_json())
 
+    def own_id(self) -> str:
+        """What tells this job from one of the same name in another home; a copy has the same.
+
+        Sinks note it as the owner of their outputs. The caller holds the job's lease.
+        """
+        path = f"{self.path}/id.json"
+        known = read_json(self.files, path)
+        if known is None:
+            known = {"version": VERSION, "id": uuid.uuid4().hex}
+            write_json(self.files, path, known)
+        check_version(known, "id.json")
+        return str(known["id"])
+
     def set_current(self, run: str) -> None:
         """Make a run the one that ``headgate run`` resumes."""
         with self.changing() as write:
@@ -152,6 +169,7 @@ class JobHome:
         code: Mapping[str, str],
         parent: Parent | None = None,
         fill: Callable[[RunHome], object] | None = None,
+        out_until: int | None = None,
     ) -> RunHome:
         """Make the next run; ``fill`` prepares its Spark folder before the run counts as made.
 
@@ -166,6 +184,7 @@ class JobHome:
         write_json(self.files, f"{run.path}/graph.json", {"version": VERSION, **graph})
         if fill is not None:
             fill(run)
+            self.files.sync(run.path)
         record = RunRecord(
             job=self.name,
             run=run.id,
@@ -177,6 +196,7 @@ class JobHome:
             code=dict(code),
             parent=parent,
             uid=uuid.uuid4().hex[:12],
+            out_until=out_until,
         )
         # Last: a run without run.json is one whose making was cut short, and is passed over.
         write_json(self.files, f"{run.path}/run.json", record.to_json())
@@ -274,10 +294,15 @@ class RunHome:
 
     def events(self, *, limit: int | None = None) -> list[EventRecord]:
         """What happened to the run, oldest first; the last ``limit`` of it."""
-        names = [n for n in self.files.list(f"{self.path}/events") if _EVENT.fullmatch(n)]
+        folder = f"{self.path}/events"
+        later = unwritten(self.job, folder)  # what a full disk keeps in its driver's memory
+        found = {*self.files.list(folder), *later}
+        names = sorted(name for name in found if _EVENT.fullmatch(name))
         records = []
         for name in names if limit is None else names[-limit:]:
-            data = read_json(self.files, f"{self.path}/events/{name}")
+            data = read_json(self.files, f"{folder}/{name}")
+            if data is None and name in later:
+                data = json.loads(later[name])
             if data is not None:
                 records.append(EventRecord.from_json(data))
         return records
@@ -286,6 +311,6 @@ class RunHome:
         """Write down that something happened."""
         names = self.files.list(f"{self.path}/events")
         last = max((int(m[1]) for n in names if (m := _EVENT.fullmatch(n))), default=0)
-        record = EventRecord(kind, now(), details)
+        record = EventRecord(kind, now(), redacted(details))
         write_json(self.files, f"{self.path}/events/{last + 1:010d}-{kind}.json", record.to_json())
         return record

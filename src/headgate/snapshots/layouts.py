@@ -22,15 +22,20 @@ class Difference:
     gains: tuple[str, ...] = ()
     loses: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
+    one_zero: bool = False
+    """Whether floating numbers in keys were kept as they came: 0.0 and -0.0 were two keys."""
 
     @property
     def same(self) -> bool:
         """Whether the state can be used as it is."""
-        return not (self.gains or self.loses or self.conflicts)
+        return not (self.gains or self.loses or self.conflicts or self.one_zero)
 
     def __add__(self, other: Difference) -> Difference:
         return Difference(
-            self.gains + other.gains, self.loses + other.loses, self.conflicts + other.conflicts
+            self.gains + other.gains,
+            self.loses + other.loses,
+            self.conflicts + other.conflicts,
+            self.one_zero or other.one_zero,
         )
 
 
@@ -55,6 +60,7 @@ def compare(old: Sequence[Layout], new: Sequence[Layout]) -> Difference:
             found += Difference(conflicts=(_keys(was, is_),))
         elif any(was.get(part) != is_.get(part) for part in ("encoder", "columns", "partition_by")):
             found += Difference(conflicts=(f"store {name} is kept in another order",))
+        found += Difference(one_zero=is_.get("floats") is not None and was.get("floats") is None)
         if _holds_entries(was) and _holds_entries(is_):
             found += _values(_entry(was), _entry(is_), "")
         else:
@@ -81,7 +87,7 @@ def _as_users_know_it(found: Difference, after: Mapping[str, Layout]) -> Differe
             )
         elif name not in _BESIDE and not (what in (_END, "entries", "next") and state in lost):
             loses.append(text)
-    return Difference(found.gains, tuple(loses), tuple(conflicts))
+    return Difference(found.gains, tuple(loses), tuple(conflicts), found.one_zero)
 
 
 def _keys(was: Layout, is_: Layout) -> str:

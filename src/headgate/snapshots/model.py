@@ -8,8 +8,11 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from headgate.errors import HeadgateError
+from headgate.params import from_record, references
+from headgate.secrets import redacted
 from headgate.snapshots.event_time import EventTimeRecord
 from headgate.snapshots.times import from_iso, to_iso
+from headgate.topic_ids import TopicIds
 
 VERSION = 1
 
@@ -191,6 +194,8 @@ class RunRecord:
     parent: Parent | None = None
     uid: str = ""
     """Tells it from a run of the same number in another home: sinks mark their batches by it."""
+    out_until: int | None = None
+    """Batches up to it count as out in all sinks: the run accepted its sinks' position."""
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in its file."""
@@ -203,9 +208,11 @@ class RunRecord:
             "parallelism": self.parallelism,
             "graph_fingerprint": self.graph_fingerprint,
             "params": dict(self.params),
+            "references": references(self.params),
             "versions": dict(self.versions),
             "code": dict(self.code),
             "parent": self.parent.to_json() if self.parent else None,
+            "out_until": self.out_until,
         }
 
     @staticmethod
@@ -219,11 +226,12 @@ class RunRecord:
             created_at=_time(data["created_at"]),
             parallelism=int(data["parallelism"]),
             graph_fingerprint=str(data["graph_fingerprint"]),
-            params=dict(data.get("params") or {}),
+            params=from_record(data),
             versions=dict(data.get("versions") or {}),
             code=dict(data.get("code") or {}),
             parent=Parent.from_json(parent) if parent else None,
             uid=str(data.get("uid") or ""),
+            out_until=data.get("out_until"),
         )
 
 
@@ -234,6 +242,8 @@ class SourceOffsets:
     start: Offsets = field(default_factory=dict)
     end: Offsets = field(default_factory=dict)
     latest: Offsets = field(default_factory=dict)
+    ids: TopicIds | None = None
+    """The topics that the offsets are of, if their broker gives them ids."""
 
     def behind(self) -> int:
         """Records that were there when the checkpoint was cut but are not in it.
@@ -252,7 +262,11 @@ class SourceOffsets:
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in its file."""
-        return {"start": dict(self.start), "end": dict(self.end), "latest": dict(self.latest)}
+        offsets = {"start": self.start, "end": self.end, "latest": self.latest}
+        return {
+            **{name: dict(of) for name, of in offsets.items()},
+            **(self.ids.to_json() if self.ids else {}),
+        }
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> SourceOffsets:
@@ -261,6 +275,7 @@ class SourceOffsets:
             dict(data.get("start") or {}),
             dict(data.get("end") or {}),
             dict(data.get("latest") or {}),
+            TopicIds.from_json(data),
         )
 
 
@@ -355,7 +370,11 @@ class EventRecord:
     def from_json(data: Mapping[str, Any]) -> EventRecord:
         """From what its file holds."""
         check_version(data, "an event")
-        return EventRecord(str(data["kind"]), _time(data["at"]), dict(data.get("details") or {}))
+        # an older Headgate wrote down what it was given and told
+        details = redacted(data.get("details") or {})
+        if "params" in details:
+            details["params"] = from_record(details)
+        return EventRecord(str(data["kind"]), _time(data["at"]), details)
 
 
 def _time(text: str) -> datetime:

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from headgate.errors import NotFoundError, RefusedError, UsageError
+from headgate.secrets import redacted
 from headgate.snapshots.files import read_json, write_json
 from headgate.snapshots.home import Home, JobHome
 from headgate.snapshots.model import VERSION, check_version
@@ -147,7 +148,7 @@ class Operations:
         """Write down what became of it."""
         with self._changing():
             record = replace(
-                self.read(id), state=state, ended_at=now(), result=result, message=message
+                self.read(id), state=state, ended_at=now(), result=result, message=redacted(message)
             )
             return self._write(record)
 

@@ -23,9 +23,9 @@ def delete_checkpoint(run: RunHome, batch: int, *, newest: bool) -> int:
             f"'{run.job.name}' goes on",
             remedy="delete an older one, or start the job anew with --fresh first",
         )
-    files.delete(f"{folder}/commits/{batch}")
+    files.withdraw(f"{folder}/commits/{batch}")
     files.delete(f"{folder}/commits/.{batch}.crc")
-    files.delete(f"{run.path}/checkpoints/{batch:010d}.json")
+    files.withdraw(f"{run.path}/checkpoints/{batch:010d}.json")
     needed: set[str] = set()
     for other in batches:
         if other != batch:

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from headgate.errors import HeadgateError, UsageError
+from headgate.errors import HeadgateError, StorageError, UsageError
 
 if TYPE_CHECKING:
     from headgate.snapshots.files import Files
@@ -100,6 +100,13 @@ class RemoteFiles:
                 self._fs.pipe_file(aside, text.encode("utf-8"))
                 self._fs.mv(aside, target)
 
+    def sync(self, path: str) -> None:
+        """Nothing to do: an object that is written is there."""
+
+    def withdraw(self, path: str) -> None:
+        """Delete an object."""
+        self.delete(path)
+
     def delete(self, path: str) -> None:
         """Delete a file if it is there."""
         with self._clear("delete", path), contextlib.suppress(FileNotFoundError):
@@ -155,7 +162,7 @@ class RemoteFiles:
         except (HeadgateError, FileNotFoundError, IsADirectoryError):
             raise
         except Exception as error:  # every store has errors of its own
-            raise HeadgateError(
+            raise StorageError(
                 f"cannot {verb} {self.location(path)}: {str(error) or type(error).__name__}",
                 remedy="check the address, the credentials and the rights of this user",
             ) from error

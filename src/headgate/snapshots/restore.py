@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -34,6 +35,8 @@ class Rewrite(Protocol):
         target_version: int,
         partitions: int,
         step: str,
+        drops: bool,
+        lost: Callable[[int], object],
     ) -> Sequence[Sequence[str]]:
         """Give the new state's unique ids: partition, then store."""
 
@@ -46,16 +49,23 @@ def restore(
     *,
     parallelism: int,
     rewrite: Rewrite,
-) -> None:
+    lines: Mapping[str, str],
+    drops: bool = False,
+) -> dict[str, int]:
     """Make the Spark folder of a run that goes on from a snapshot; the snapshot is not changed.
+
+    With `drops`, state of keys that have become one goes where it cannot be merged. Gives by step
+    how many rows less it has for that.
 
     1. State that fits is linked, under the same operator; other state is written anew.
     2. Source folders are linked under the new place of each source.
-    3. ``offsets`` N-1 and N get their lines in the new order, and the new parallelism.
+    3. ``offsets`` N-1 and N get their lines in the new order, and the new parallelism; in N, where
+       the run goes on, ``lines`` replace those of sources that begin elsewhere.
     4. ``commits/N`` names the new state. The query has an id of its own.
     """
     found = snapshot.closure()
     ids: dict[int, Sequence[Sequence[str]]] = {}
+    fewer: dict[str, int] = {}
     old_steps = {str(step["id"]): step for step in snapshot.graph["steps"]}
     for step in graph["steps"]:
         if not step["stateful"]:
@@ -78,6 +88,8 @@ def restore(
             target_version=found.version,
             partitions=parallelism,
             step=str(step["id"]),
+            drops=drops,
+            lost=functools.partial(fewer.__setitem__, str(step["id"])),
         )
     old_sources = [str(name) for name in snapshot.graph["sources"]]
     new_sources = [str(name) for name in graph["sources"]]
@@ -86,11 +98,14 @@ def restore(
     for number, entry in ((found.batch, found.offsets), (found.batch - 1, found.before)):
         if entry is not None:
             moved = entry.reordered(old_sources, new_sources)
+            if number == found.batch:
+                moved = moved.with_lines(new_sources, lines)
             text = _with_parallelism(moved, parallelism).to_text()
             files.write_text(f"{target}/offsets/{number}", text)
     files.write_text(f"{target}/metadata", json.dumps({"id": str(uuid.uuid4())}))
     # last: a folder without its commit is not a checkpoint
     files.write_text(f"{target}/commits/{found.batch}", found.commit.with_state_ids(ids))
+    return fewer
 
 
 def _link(snapshot: Snapshot, run: RunHome, paths: Sequence[str]) -> None:

@@ -124,6 +124,7 @@ def copy_savepoint(snapshot: Snapshot, target: str, *, job: str | None = None) -
     for path in snapshot.manifest.files:
         old = f"{snapshot.root}/{path}" if snapshot.root else path
         files.receive(snapshot.files, old, path, link=job is not None)
+    files.sync("")
     manifest = snapshot.manifest
     if job is not None:
         manifest = Manifest(**{**vars(manifest), "job": job})
@@ -139,7 +140,7 @@ def delete_savepoint(job: JobHome, label: str) -> None:
             f"job '{job.name}' has no savepoint '{label}'",
             remedy=f"see headgate savepoint list {job.name}",
         )
-    job.files.delete(f"{folder}/{MANIFEST}")
+    job.files.withdraw(f"{folder}/{MANIFEST}")
     job.files.delete_tree(folder)
 
 
@@ -157,7 +158,7 @@ def unpin(run: RunHome, checkpoint: int) -> bool:
     folder = run.pin_path(checkpoint)
     if read_manifest(run.files, folder) is None:
         return False
-    run.files.delete(f"{folder}/{MANIFEST}")
+    run.files.withdraw(f"{folder}/{MANIFEST}")
     run.files.delete_tree(folder)
     return True
 
@@ -193,6 +194,7 @@ def _keep(run: RunHome, batch: int, folder: str, *, kind: str, label: str, reaso
         reason=reason,
         files=entries(files, folder, paths),
     )
+    files.sync(folder)  # whoever reads the manifest relies on all of them
     write_manifest(files, folder, manifest)
     return manifest
 

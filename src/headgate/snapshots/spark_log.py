@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,8 @@ from typing import Any
 
 from headgate.errors import HeadgateError
 from headgate.snapshots.home import RunHome
+
+_TIMES = ("batchTimestampMs", "batchWatermarkMs")
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,19 @@ class OffsetEntry:
         """The watermark with which the batch ran; Spark writes 0 for none."""
         return int(self.metadata.get("batchWatermarkMs") or 0) or None
 
+    @property
+    def fingerprint(self) -> str:
+        """What tells the batch from another with its number: sinks mark it so (Marker.scala).
+
+        Made of what decides the batch's rows: its time, its watermark and the sources' offsets.
+
+        >>> OffsetEntry({"batchTimestampMs": 7, "batchWatermarkMs": 0}, ('{"0":1}',)).fingerprint
+        'fb2e0d7a19ada9df'
+        """
+        times = [str(int(self.metadata.get(n) or 0)) for n in _TIMES]
+        text = "\n".join([*times, *self.lines])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
     def by_name(self, sources: Sequence[str]) -> dict[str, str]:
         """Each source's line; a source read twice has the same line twice."""
         if len(sources) != len(self.lines):
@@ -43,6 +59,11 @@ class OffsetEntry:
         """The entry for the same sources in another order; a source that is new starts afresh."""
         lines = self.by_name(old)
         return OffsetEntry(self.metadata, tuple(lines.get(name, "-") for name in new))
+
+    def with_lines(self, sources: Sequence[str], lines: Mapping[str, str]) -> OffsetEntry:
+        """The entry with other lines for some sources."""
+        pairs = zip(sources, self.lines, strict=True)
+        return OffsetEntry(self.metadata, tuple(lines.get(name, line) for name, line in pairs))
 
     def to_text(self) -> str:
         """The entry as Spark's offset log version 1 has it."""

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from headgate.durations import parse_duration
-from headgate.errors import RefusedError
+from headgate.errors import RefusedError, UsageError
+from headgate.failures import Reason
+from headgate.secrets import shown as shown_setting
 from headgate.snapshots.layouts import Layout, compare
 from headgate.snapshots.model import Offset, Offsets, offset_order, offset_text
 from headgate.snapshots.snapshot import Snapshot
+from headgate.snapshots.topics import NoTopics, TopicsNow, replaced_text, topics_of
+from headgate.topic_ids import TopicIds
 
 Earliest = Callable[[str, bool], Offsets | None]
 """The first offset that a source still has, by partition; nothing if it cannot tell, or if the
@@ -30,6 +35,8 @@ class Change:
     text: str
     rows: int | None = None
     note: str = ""
+    remedy: str = ""
+    """What to do about one that cannot be done, if it is something of its own."""
 
     def to_json(self) -> dict[str, Any]:
         """For --json."""
@@ -53,6 +60,13 @@ class UpgradePlan:
     """Steps whose state is written anew: other columns, or another parallelism."""
     losing: tuple[str, ...]
     """Steps that lose state."""
+    begins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Sources that begin elsewhere because records are gone: their topics that were made again."""
+
+    @property
+    def lost(self) -> dict[str, str]:
+        """Why sources begin elsewhere, in sentences."""
+        return {c.name: c.text for c in self.sources if c.name in self.begins}
 
     @property
     def impossible(self) -> list[Change]:
@@ -84,9 +98,9 @@ class UpgradePlan:
             what = "; ".join(f"{change.name}: {change.text}" for change in impossible)
             return RefusedError(
                 f"{shown}the snapshot does not fit the job: {what}",
-                remedy="keep names, keys and types as they were; give a changed step or source a "
-                "new name; if records are gone, take a newer snapshot; or start from nothing with "
-                "--fresh",
+                remedy=next((change.remedy for change in impossible if change.remedy), None)
+                or "keep names, keys and types as they were; give a changed step or source a "
+                "new name; or start from nothing with --fresh",
             )
         if self.losing and not allow_dropped_state:
             names = ", ".join(self.losing)
@@ -107,6 +121,9 @@ class UpgradePlan:
         }
 
 
+NO_TOPICS = NoTopics()
+
+
 def plan_upgrade(
     snapshot: Snapshot,
     graph: Mapping[str, Any],
@@ -114,6 +131,7 @@ def plan_upgrade(
     parallelism: int,
     earliest: Earliest = lambda source, newest: None,
     newest: bool = False,
+    topics: TopicsNow = NO_TOPICS,
 ) -> UpgradePlan:
     """Compare a snapshot with the graph that would go on from it, step by step and by name.
 
@@ -143,8 +161,11 @@ def plan_upgrade(
     if rescaled:
         text = f"{snapshot.run.parallelism} partitions of state become {parallelism}"
         steps.append(Change("~", "parallelism", text))
-    sources = tuple(_sources(snapshot, graph, lambda name: earliest(name, newest)))
-    return UpgradePlan(snapshot.name, tuple(steps), sources, frozenset(rewrites), tuple(losing))
+    places = _Places(snapshot, lambda name: earliest(name, newest), topics)
+    sources = tuple(_sources(snapshot, graph, places))
+    return UpgradePlan(
+        snapshot.name, tuple(steps), sources, frozenset(rewrites), tuple(losing), places.begins
+    )
 
 
 def _rows(snapshot: Snapshot) -> dict[str, int | None]:
@@ -191,9 +212,12 @@ def _kept(
         return Change("~" if note else "=", name, "state unchanged", rows, note), False, False
     parts = []
     if found.gains:
-        parts.append(f"gains {', '.join(found.gains)} (null for old rows)")
+        columns = any(gain.startswith("column ") for gain in found.gains)
+        parts.append(f"gains {', '.join(found.gains)}{' (null for old rows)' * columns}")
     if found.loses:
         parts.append(f"loses {', '.join(found.loses)}")
+    if found.one_zero:
+        parts.append("keys: 0.0 and -0.0 become one, and so do all NaN")
     note = "; ".join(["needs --allow-dropped-state"] * bool(found.loses) + [note] * bool(note))
     return Change("~", name, f"state {'; '.join(parts)}", rows, note), True, bool(found.loses)
 
@@ -247,7 +271,7 @@ def _other_windows(old: Mapping[str, str], new: Mapping[str, str]) -> str | None
     if old.get("panes") != new.get("panes"):
         # what an early row has told already is still in the state, or is not any more
         return f"its panes were {old.get('panes')} and are {new.get('panes')}"
-    lateness = [parse_duration(detail.get("allowed_lateness", "0 s")) for detail in (old, new)]
+    lateness = [_lateness(detail) for detail in (old, new)]
     if lateness[0] < lateness[1]:
         # a late row would open a window again whose rows are gone, and tell it a second time
         return (
@@ -255,6 +279,13 @@ def _other_windows(old: Mapping[str, str], new: Mapping[str, str]) -> str | None
             "so windows that were closed would begin anew"
         )
     return None
+
+
+def _lateness(detail: Mapping[str, str]) -> timedelta:
+    try:
+        return parse_duration(detail.get("allowed_lateness", "0 s"))
+    except UsageError:  # longer than is allowed now
+        return timedelta.max
 
 
 def layouts_of(step: Mapping[str, Any]) -> Sequence[Layout]:
@@ -267,41 +298,91 @@ def _stateful(graph: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {str(step["id"]): step for step in graph["steps"] if step["stateful"]}
 
 
-def _sources(snapshot: Snapshot, graph: Mapping[str, Any], earliest: _First) -> Iterator[Change]:
+def _sources(snapshot: Snapshot, graph: Mapping[str, Any], places: _Places) -> Iterator[Change]:
     before, after = _addresses(snapshot.graph), _addresses(graph)
     for name, address in after.items():
         if name not in before:
             yield Change("+", name, f"new source, read from its start ({address})")
-        elif before[name] != address:
+        elif before[name] != address and not places.same_topics(name):
             yield Change(
                 "!", name, f"now reads {address} instead of {before[name]}, where the snapshot's "
                 "offsets mean nothing",
             )  # fmt: skip
         else:
-            yield _position(snapshot, name, earliest)
+            yield places.of(name)
     for name in before:
         if name not in after:
             yield Change("-", name, "source is not read any more")
 
 
-def _position(snapshot: Snapshot, name: str, earliest: _First) -> Change:
-    offsets = snapshot.record.sources.get(name) if snapshot.record else None
-    if offsets is None:
-        return Change("=", name, "goes on where the snapshot was")
-    at = ", ".join(f"partition {part} offset {place}" for part, place in offsets.places())
-    at = at or "its start"
-    gone = {
-        part: first
-        for part, first in (earliest(name) or {}).items()
-        if _is_gone(offsets.end.get(part), first)
-    }
-    if gone:
+class _Places:
+    """Where each source goes on, and whether what it wants is there."""
+
+    def __init__(self, snapshot: Snapshot, earliest: _First, topics: TopicsNow) -> None:
+        self._record = snapshot.record
+        self._known = topics_of(snapshot)
+        self._earliest = earliest
+        self._topics = topics
+        self._now: dict[str, TopicIds | None] = {}
+        self.begins: dict[str, tuple[str, ...]] = {}
+
+    def same_topics(self, name: str) -> bool:
+        """Whether a source reads the same topics under another address, such as other servers."""
+        known, now = self._known.get(name), self._ids(name)
+        return known is not None and now is not None and known.same(now)
+
+    def _ids(self, name: str) -> TopicIds | None:
+        if name not in self._now:
+            self._now[name] = self._topics.ids(name)
+        return self._now[name]
+
+    def of(self, name: str) -> Change:
+        """The line of a source that goes on."""
+        now = self._ids(name) if name in self._known else None
+        if now is not None and (replaced := self._known[name].replaced(now)):
+            text = replaced_text(name, replaced)
+            if not self._topics.may_lose(name):
+                return Change("!", name, text, remedy=Reason.TOPIC_REPLACED.remedy)
+            self.begins[name] = replaced
+            return Change("~", name, f"{text}: read from the beginning (on_data_loss='continue')")
+        offsets = self._record.sources.get(name) if self._record else None
+        if offsets is None:
+            return Change("=", name, "goes on where the snapshot was")
+        at = ", ".join(f"partition {part} offset {place}" for part, place in offsets.places())
+        at = at or "its start"
+        gone = {
+            part: first
+            for part, first in (self._earliest(name) or {}).items()
+            if _is_gone(offsets.end.get(part), first)
+        }
+        return self._without(name, at, gone, offsets.end) if gone else _resumes(name, at)
+
+    def _without(self, name: str, at: str, gone: Offsets, end: Offsets) -> Change:
+        """The line of a source whose records are gone from where it goes on."""
         part, first = min(gone.items(), key=lambda item: item[0])
+        begins = f"the topic begins at offset {offset_text(first)} of partition {part}"
+        if not self._topics.may_lose(name):
+            return Change(
+                "!", name, f"resumes at {at}, but {begins}: records between are gone",
+                remedy="take a newer snapshot, go on without the records with "
+                "on_data_loss='continue' of the source (Kafka, Pulsar), or start from nothing "
+                "with --fresh",
+            )  # fmt: skip
+        self.begins[name] = ()
+        counts = [n - _number(end.get(part)) for part, n in gone.items() if isinstance(n, int)]
+        many = f"{sum(counts):,} offsets" if counts else "records"
         return Change(
-            "!", name, f"resumes at {at}, but the topic begins at offset {offset_text(first)} of "
-            f"partition {part}: records between are gone",
+            "~", name, f"was at {at}, and {begins}: {many} between are gone, and it goes on "
+            "without them (on_data_loss='continue')",
         )  # fmt: skip
+
+
+def _resumes(name: str, at: str) -> Change:
     return Change("=", name, f"resumes at {at}")
+
+
+def _number(offset: Offset | None) -> int:
+    return offset if isinstance(offset, int) else 0
 
 
 def _is_gone(end: Offset | None, first: Offset) -> bool:
@@ -319,7 +400,8 @@ def _addresses(graph: Mapping[str, Any]) -> dict[str, str]:
     """The user's sources and tables, and where they read."""
     sources = set(graph["sources"])
     return {
-        str(step["id"]): str(step["detail"].get("address", ""))
+        # an older Headgate wrote the password of an address, too
+        str(step["id"]): shown_setting("", str(step["detail"].get("address", "")))
         for step in graph["steps"]
         if step["id"] in sources
     }

@@ -58,6 +58,22 @@ def naive_utc(value: Any) -> Any:
     return value
 
 
+def one_form(value: Any) -> Any:
+    """A part of a key in which there is one zero and one NaN, at any depth.
+
+    >>> one_form([-0.0, float("nan")]) == one_form([0.0, -float("nan")])
+    True
+    """
+    if isinstance(value, float):
+        # one and the same object: a NaN is found by what it is, since it equals nothing
+        return math.nan if math.isnan(value) else value + 0.0
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(one_form, value)) if type(value) in (list, tuple) else value
+    if isinstance(value, dict):
+        return {name: one_form(part) for name, part in value.items()}
+    return value
+
+
 def json_value(value: Any) -> Any:
     """A value as JSON can have it: bytes in base64, decimals and times as text.
 

@@ -17,7 +17,7 @@ from headgate.errors import NotFoundError, UsageError
 from headgate.snapshots.layouts import Layout
 from headgate.snapshots.snapshot import Snapshot
 from headgate.state.by_name import process_rows
-from headgate.state.plain import naive_utc, plain_rows
+from headgate.state.plain import naive_utc, one_form, plain_rows
 from headgate.state.shape import ROWS, StateShape
 
 _ALL = "__hg_all"
@@ -128,9 +128,9 @@ class StateView:
                 got=", ".join(key),
                 remedy="name the parts of the table's key",
             )
-        wanted = [naive_utc(key[name]) for name in self._key_names]
+        wanted = [one_form(naive_utc(key[name])) for name in self._key_names]
         for row in self._rows:
-            if [row["key"][name] for name in self._key_names] == wanted:
+            if [one_form(row["key"][name]) for name in self._key_names] == wanted:
                 return next(value for name, value in row.items() if name != "key")
         return None
 

@@ -45,11 +45,15 @@ _WIDTHS: list[type[DataType]] = [ByteType, ShortType, IntegerType, LongType]
 class Wait:
     """Hold unmatched rows this long for their table row, then send them to `.missing`.
 
+    The job's watermark waits for them, so that they are not late for windows that follow; with
+    `hold_watermark=False` it goes on.
+
     >>> Wait("30 seconds").timeout
     '30 seconds'
     """
 
     timeout: Duration
+    hold_watermark: bool = True
 
     def __post_init__(self) -> None:
         parse_duration(self.timeout, what="Wait.timeout")
@@ -203,6 +207,9 @@ def add_lookup(
         "missing": mode,
         "added": ", ".join(expression_text(t) for t in take) if take else (into or table.name),
     }
+    holds = not isinstance(missing, Wait) or missing.hold_watermark
+    if not holds:
+        detail["hold_watermark"] = "False"
     owner = table._node.operation
     assert isinstance(owner, TableOp)
     detail["state_key"] = json.dumps([expression_text(k) for k in owner.keys])
@@ -221,8 +228,9 @@ def add_lookup(
         location=str(user_location()),
     )
     operation = LookupOp(
-        table.name, keys, into or table.name, tuple(take) if take is not None else None, mode
-    )
+        table.name, keys, into or table.name, tuple(take) if take is not None else None, mode,
+        holds,
+    )  # fmt: skip
     node = plan.add(step, operation, {"out": schema, "missing": stream.schema})
     return Lookup(plan, node)
 

@@ -171,6 +171,7 @@ class JobDriver:
             allow_dropped_state=self._allow_dropped_state,
             parallelism=asked or (None if self._current() else self._parallelism),
             spark=self._session,
+            take_over=True,  # stand-ins are the driver's alone, also when a test moves its home
         )
 
     def _current(self) -> RunHome | None:

@@ -36,4 +36,8 @@ def _part(value: Any) -> Any:
     if isinstance(value, float):
         # one and the same object: a NaN is found by what it is, since it equals nothing
         return math.nan if math.isnan(value) else value + 0.0
+    if isinstance(value, Row) and hasattr(value, "__fields__"):
+        return row_class(list(value.__fields__))._of(*map(_part, value))  # type: ignore[attr-defined]
+    if isinstance(value, list):
+        return [_part(v) for v in value]
     return bytes(value) if isinstance(value, bytearray) else value

@@ -8,18 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from headgate.errors import HeadgateError, NotFoundError, RefusedError
+from headgate.runtime.crash import resume_text
 from headgate.runtime.lease import is_live
 from headgate.runtime.records import Recorder
 from headgate.runtime.status import job_status
+from headgate.secrets import redact
 from headgate.snapshots.audit import write_audit
 from headgate.snapshots.home import JobHome
 from headgate.snapshots.operations import OperationRecord, Operations
 from headgate.snapshots.savepoints import check_label, create_savepoint, pin, unpin
 from headgate.snapshots.snapshot import Snapshot, find_snapshot, is_newest
+from headgate.snapshots.start_again import start_command
 from headgate.ui.model import Model
 from headgate.ui.model.operations import OperationView, operation_view
 from headgate.ui.model.view import View
-from headgate.ui.model.way_on import start_command
 from headgate.ui.spark_process import SparkProcess
 from headgate.ui.starts import can_start, start_job
 from headgate.ui.works import Works
@@ -132,7 +134,7 @@ class Actions:
             "pin": asked.pin,
             "unpin": asked.unpin,
             "verify": lambda: self._verify(asked),
-            "restart": lambda: start_job(job, asked.snapshot or "latest"),
+            "restart": lambda: start_job(job, asked.snapshot),
         }
         return self.works.begin(name, asked.action, asked.args(), work[asked.action])
 
@@ -187,10 +189,15 @@ class _Asked:
             return self.live and self.snapshot in (None, "latest")
         return self.live and self.action in ("checkpoint", "stop", "cancel", "restart")
 
+    @property
+    def resumes(self) -> bool:
+        """Whether the job goes on where it was, with no snapshot chosen, as `headgate run` does."""
+        return self.action == "restart" and self.snapshot is None
+
     def driver_args(self) -> dict[str, Any]:
         """What the driver is told."""
         if self.action == "restart":
-            return {"from": self.snapshot or "latest"}
+            return {"from": self.snapshot} if self.snapshot else {}
         return {name: value for name, value in self.args().items() if name != "snapshot"}
 
     def found(self) -> Snapshot:
@@ -208,7 +215,7 @@ class _Asked:
                 )
                 if taken:
                     return f"job '{self.job.name}' has a savepoint sp:{self.label} already"
-            if self.action not in ("stop", "cancel", "checkpoint"):
+            if self.action not in ("stop", "cancel", "checkpoint") and not self.resumes:
                 snapshot = self.found()
                 is_savepoint = snapshot.manifest and snapshot.manifest.kind == "savepoint"
                 if is_savepoint and self.action in ("pin", "unpin", "savepoint"):
@@ -263,6 +270,8 @@ class _Asked:
                 "The job is stopped at once, in the middle of its batch, without a savepoint.",
                 f"A later start runs that batch again; the newest checkpoint is {at}.",
             ]
+        if self.resumes:
+            return [self._where_it_runs(), f"When it starts, {resume_text(self.job)}."]
         found = self.found()
         if self.action == "restart":
             return self._restart_lines(found)
@@ -272,12 +281,13 @@ class _Asked:
             return [f"{found.name} is kept whatever retention does, until it is let go."]
         return [f"{found.name} may be deleted by retention again."]
 
-    def _restart_lines(self, found: Snapshot) -> list[str]:
-        lines = []
+    def _where_it_runs(self) -> str:
         if self.live:
-            lines.append("The job is stopped with a savepoint, and goes on in its own process.")
-        else:
-            lines.append("A process is started on the machine of this server, with the job's file.")
+            return "The job is stopped with a savepoint, and goes on in its own process."
+        return "A process is started on the machine of this server, with the job's file."
+
+    def _restart_lines(self, found: Snapshot) -> list[str]:
+        lines = [self._where_it_runs()]
         if is_newest(self.job, found):
             lines.append(f"It goes on from {found.name}, the newest checkpoint.")
         else:
@@ -293,14 +303,15 @@ class _Asked:
 
     def command(self) -> str:
         """The same on the command line."""
-        name, home = self.job.name, f"--home {self.job.home.url}"
+        name, home = self.job.name, f"--home {redact(self.job.home.url)}"
         label = f" --label {self.label}" if self.label else ""
         at = self.snapshot or "latest"
         if self.action == "restart":
             if self.live:
-                return f"headgate restart {name} --from {at} {home}"
-            current = self.job.current()
-            return start_command(self.job, current.read() if current else None, snapshot=at)
+                chosen = f" --from {self.snapshot}" if self.snapshot else ""
+                return f"headgate restart {name}{chosen} {home}"
+            run = current.read() if (current := self.job.current()) else None
+            return start_command(self.job, run, snapshot=self.snapshot)
         if self.action == "stop":
             more = " --drain" * self.drain + ("" if self.savepoint else " --no-savepoint")
             return f"headgate stop {name}{label}{more} {home}"

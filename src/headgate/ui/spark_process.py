@@ -89,7 +89,8 @@ class SparkProcess:
         if self._process is None:
             loud = bool(os.environ.get("HEADGATE_SPARK_LOG"))
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "headgate.ui.spark_worker", self._home],
+                [sys.executable, "-m", "headgate.ui.spark_worker"],
+                env={**os.environ, "HEADGATE_HOME": self._home},  # it may have a password
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=None if loud else subprocess.DEVNULL,

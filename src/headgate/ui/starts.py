@@ -1,4 +1,4 @@
-"""Starting a job from a snapshot in a process of its own, where its file is at hand."""
+"""Starting a job in a process of its own, where its file is at hand."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from headgate.errors import HeadgateError
+from headgate.handover import hand_over
+from headgate.params import written
 from headgate.runtime.lease import is_live
 from headgate.runtime.status import job_status
 from headgate.snapshots.home import JobHome
+from headgate.snapshots.start_again import run_params, unknown_secret
 
 _SECONDS = 300.0
 _POLL_SECONDS = 0.5
@@ -32,22 +35,29 @@ def can_start(job: JobHome) -> str | None:
         return f"the home does not say which file job '{job.name}' is in"
     if not Path(file).is_file():
         return f"the job's file {file} is not on the machine of this server"
-    return None
+    return unknown_secret(current)
 
 
-def start_job(job: JobHome, snapshot: str) -> Mapping[str, Any]:
-    """Start it from a snapshot as its run was first started, and stay until it runs."""
+def start_job(job: JobHome, snapshot: str | None) -> Mapping[str, Any]:
+    """Start it as its run was first started, and stay until it runs.
+
+    Without a snapshot it resumes as `headgate run` does. `--from latest` is not the same: it makes
+    a new run, which is refused while a batch of the old one is in the sinks and not committed.
+    """
     current = job.current()
     assert current is not None
     run, graph = current.read(), current.graph()
+    params, environment = hand_over(written(run_params(current)))
     words = ["run", f"{run.code['file']}:{graph.get('job', job.name)}", "--name", job.name,
-             "--home", job.home.url, "--from", snapshot]  # fmt: skip
-    for name, value in run.params.items():
-        words += ["--set", f"{name}={value}"]
+             *params]  # fmt: skip
+    if snapshot is not None:
+        words += ["--from", snapshot]
+    environment["HEADGATE_HOME"] = job.home.url  # it may have a password, as an address can
     handle, log = tempfile.mkstemp(prefix=f"headgate-{job.name}-", suffix=".log")
     with os.fdopen(handle, "wb") as out:
         process = subprocess.Popen(
             [sys.executable, "-m", "headgate.cli.main", *words],
+            env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,

@@ -14,6 +14,7 @@ _WORDS = {
     "default": "Headgate's default",
     "job file": "the job's file",
     "flag": "the command line",
+    "reference": "the command line, by reference",
     "environment": "an environment variable",
     "run": "the run, or the machine's cores when it began",
     "headgate": "fixed by Headgate: its guarantees rest on it",
@@ -78,4 +79,5 @@ def configuration_view(job: str, run: RunHome | None) -> ConfigurationView:
 
 
 def _setting(name: str, value: str, origin: str) -> SettingView:
-    return SettingView(name, shown(name, value), origin, _WORDS.get(origin, origin))
+    text = value if origin == "reference" else shown(name, value)
+    return SettingView(name, text, origin, _WORDS.get(origin, origin))

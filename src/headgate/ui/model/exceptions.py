@@ -1,4 +1,4 @@
-"""Failures of a job: the user's own lines first, and what happened next."""
+"""Failures and crashes of a job: the user's own lines first, and what happened next."""
 
 from __future__ import annotations
 
@@ -7,33 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from headgate.durations import format_duration
+from headgate.runtime.lease import is_live
 from headgate.snapshots.home import JobHome
 from headgate.snapshots.model import EventRecord
+from headgate.ui.model.crashes import crashes
+from headgate.ui.model.exception import ExceptionView
 from headgate.ui.model.view import View, as_name, flink
-
-
-@dataclass(frozen=True)
-class ExceptionView(View):
-    """One failure."""
-
-    timestamp: datetime = field(metadata=flink("timestamp"))
-    run: str
-    exception_name: str = field(metadata=as_name("exceptionName"))
-    """The reason, one of an enum."""
-    message: str
-    task_name: str | None = field(metadata=as_name("taskName"))
-    """The step."""
-    location: str | None
-    """The innermost line of the user's code."""
-    stacktrace: str
-    """Lines of the user's code, outermost first; Spark's own are in the driver's log."""
-    frames: tuple[str, ...]
-    remedy: str | None
-    batch: int | None
-    restart: int | None
-    """The number of the restart that followed."""
-    next: str
-    """What happened next, in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +25,7 @@ class ExceptionHistory(View):
 
 @dataclass(frozen=True)
 class ExceptionsView(View):
-    """Every failure of a job."""
+    """Every failure and every crash of a job."""
 
     job: str
     root_exception: str | None = field(metadata=as_name("root-exception"))
@@ -56,12 +35,13 @@ class ExceptionsView(View):
 
 
 def exceptions_view(job: JobHome, *, limit: int) -> ExceptionsView:
-    """Read the failures of all runs."""
-    found: list[ExceptionView] = []
+    """Read the failures of all runs, and what is known of drivers that died without a word."""
+    found: list[ExceptionView] = crashes(job)
+    live = is_live(job.read().lease)
     for run in job.runs():
         events = run.events()
         found += [
-            _failure(run.id, event, events[at + 1 :])
+            _failure(run.id, event, events[at + 1 :], live=live)
             for at, event in enumerate(events)
             if event.kind == "failed"
         ]
@@ -77,10 +57,12 @@ def exceptions_view(job: JobHome, *, limit: int) -> ExceptionsView:
     )
 
 
-def _failure(run: str, event: EventRecord, after: Sequence[EventRecord]) -> ExceptionView:
+def _failure(
+    run: str, event: EventRecord, after: Sequence[EventRecord], *, live: bool
+) -> ExceptionView:
     told = event.details
     frames = tuple(str(frame) for frame in told.get("frames") or ())
-    restart, text = _what_next(event, after)
+    restart, text = _what_next(event, after, live=live)
     return ExceptionView(
         timestamp=event.at,
         run=run,
@@ -97,7 +79,9 @@ def _failure(run: str, event: EventRecord, after: Sequence[EventRecord]) -> Exce
     )
 
 
-def _what_next(event: EventRecord, after: Sequence[EventRecord]) -> tuple[int | None, str]:
+def _what_next(
+    event: EventRecord, after: Sequence[EventRecord], *, live: bool
+) -> tuple[int | None, str]:
     if why := event.details.get("gives_up"):
         return None, f"it was not started again, because {why}"
     again = after[0] if after and after[0].kind == "restarting" else None
@@ -108,6 +92,8 @@ def _what_next(event: EventRecord, after: Sequence[EventRecord]) -> tuple[int | 
     how = f"restart {attempt} ({again.details['strategy']}) after {delay}"
     then = after[1] if len(after) > 1 else None
     if then is None:
+        if not live:
+            return attempt, f"{how} was to come, but its process was gone first"
         return attempt, f"{how}, which is waited for now"
     if then.kind != "restarted":
         return attempt, f"{how} was to come, but the job was {then.kind} first"

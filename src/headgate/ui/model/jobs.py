@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from headgate.durations import format_duration
 from headgate.errors import HeadgateError
 from headgate.graph.model import Graph
+from headgate.runtime.crash import Crash, resume_text
 from headgate.runtime.live import behind
 from headgate.runtime.status import STATES, JobStatus, job_status
-from headgate.secrets import shown
 from headgate.snapshots.home import JobHome
 from headgate.snapshots.model import EventRecord
 from headgate.snapshots.times import now
@@ -24,6 +24,17 @@ from headgate.ui.model.way_on import WayOn, way_on
 _HOUR = timedelta(hours=1)
 LIVE = ("INITIALIZING", "RUNNING", "RESTARTING")
 """States of a job that a process drives."""
+
+
+@dataclass(frozen=True)
+class WaitView(View):
+    """Something that a job waits for."""
+
+    kind: str
+    """broker, executors or disk."""
+    subject: str
+    why: str
+    since: datetime
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,8 @@ class JobSummary(View):
     restarts: int
     """Since the last start."""
     restarts_last_hour: int
+    waiting: tuple[WaitView, ...]
+    """What its driver waits for now."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +92,19 @@ class FailureView(View):
     message: str
     step: str | None
     remedy: str | None
+
+
+@dataclass(frozen=True)
+class CrashView(View):
+    """A driver that is gone without a word."""
+
+    message: str
+    last_seen: datetime | None
+    host: str | None
+    pid: int | None
+    checkpoint: int | None
+    pending_batch: int | None
+    """Begun and not committed: the next start does it again."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +134,8 @@ class JobView(View):
     driver: DriverView | None
     graph: GraphView
     last_failure: FailureView | None
+    crash: CrashView | None
+    """Of a job that is CRASHED."""
     slow: tuple[Hint, ...]
     way_on: WayOn | None
     phases: Mapping[str, int]
@@ -159,6 +187,7 @@ def summary(job: JobHome, status: JobStatus) -> JobSummary:
         watermark_lag=status.watermark_lag,
         restarts=status.restarts,
         restarts_last_hour=_restarts_since(run.events() if run else [], now() - _HOUR),
+        waiting=tuple(WaitView(w.kind, w.subject, w.why, w.since) for w in status.waiting),
     )
 
 
@@ -195,11 +224,12 @@ def job_view(job: JobHome, history: History) -> JobView:
         parallelism=parallelism,
         master=started.get("master"),
         versions={str(k): str(v) for k, v in (started.get("versions") or {}).items()},
-        params={k: shown(k, v) for k, v in (status.run.params if status.run else {}).items()},
+        params=dict(status.run.params) if status.run else {},
         code_file=status.run.code.get("file") if status.run else None,
         driver=_driver(status),
         graph=drawn,
         last_failure=_failure(status.failure),
+        crash=_crash(status.crash),
         slow=tuple(hints(drawn, rows, status)),
         way_on=_way_on(job, status),
         phases=dict(rows[-1].phases) if rows else {},
@@ -220,7 +250,7 @@ def state_text(status: JobStatus) -> str:
         "CANCELED": f"it was cancelled in the middle of a batch; {where}",
         "FINISHED": f"it has read all that was there; {where}",
         "FAILED": f"it has failed and was not started again; {where}",
-        "CRASHED": f"its process was killed or has died without a word; {where}",
+        "CRASHED": status.crash.sentence() if status.crash else where,
     }
     return said[status.state]
 
@@ -229,6 +259,8 @@ def _way_on(job: JobHome, status: JobStatus) -> WayOn | None:
     if status.state in LIVE:
         return None
     record = status.checkpoint
+    if status.crash is not None and status.crash.pending is not None:
+        return way_on(job, status.run, resume_text(job))
     if record is None:
         return way_on(job, status.run, "it starts from nothing, as it has no checkpoint")
     if record.event_time is not None and record.event_time.ended:
@@ -249,6 +281,19 @@ def _driver(status: JobStatus) -> DriverView | None:
         return None
     ttl = timedelta(seconds=lease.ttl_seconds)
     return DriverView(lease.owner.host, lease.owner.pid, lease.heartbeat, ttl)
+
+
+def _crash(crash: Crash | None) -> CrashView | None:
+    if crash is None:
+        return None
+    return CrashView(
+        crash.sentence(),
+        crash.last_seen,
+        crash.host,
+        crash.pid,
+        crash.checkpoint,
+        crash.pending,
+    )
 
 
 def _failure(event: EventRecord | None) -> FailureView | None:

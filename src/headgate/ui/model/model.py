@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from headgate.errors import HeadgateError, NotFoundError
+from headgate.secrets import redact
 from headgate.snapshots.audit import audit
 from headgate.snapshots.home import Home, JobHome, RunHome
 from headgate.snapshots.operations import OperationRecord, Operations
@@ -59,7 +60,7 @@ class Model:
 
     def jobs(self) -> JobsView:
         """Every job of the home."""
-        return jobs_view(self.home.jobs(), self.home.url)
+        return jobs_view(self.home.jobs(), redact(self.home.url))
 
     def job(self, job: str) -> JobView:
         """One job with its graph."""

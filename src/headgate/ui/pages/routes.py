@@ -10,6 +10,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from headgate.errors import HeadgateError, NotFoundError, UsageError
+from headgate.secrets import redact
 from headgate.ui.model import Model
 from headgate.ui.pages import (
     action_pages,
@@ -75,7 +76,7 @@ def _serve(
     async def serve(request: Request) -> Response:
         # Somebody who has not signed in sees the form for it alone, and not whose home it is.
         role = request.scope.get("state", {}).get("role")
-        site = Site(model.home.url if role else "", read_only or role != "operator")
+        site = Site(redact(model.home.url) if role else "", read_only or role != "operator")
         return await run_in_threadpool(_answer, Asked(model, request), shows, site)
 
     return serve

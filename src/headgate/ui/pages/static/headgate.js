@@ -2,7 +2,7 @@
 // reload. A page works without it, too: times are in UTC then, and one reloads by hand.
 "use strict";
 
-const REFRESH_SECONDS = 3;
+const REFRESH_SECONDS = 2;
 
 // ---- times ----
 const two = (n) => String(n).padStart(2, "0");

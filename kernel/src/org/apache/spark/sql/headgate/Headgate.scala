@@ -25,7 +25,7 @@ class HeadgateStrategy(session: SparkSession) extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
     case l: Lookup =>
       LookupExec(planLater(l.left), planLater(l.right), l.step, l.leftKeys, l.rightKeys, l.value,
-        l.position, l.deleted, l.found, l.missing, l.rider, RunningBatch.of(session)) :: Nil
+        l.position, l.deleted, l.found, l.missing, l.rider, l.held, RunningBatch.of(session)) :: Nil
     case s: Split =>
       SplitExec(planLater(s.child), s.conditions, s.counted, s.values, s.isRiding, s.ridersPass,
         s.riderValues, s.output) :: Nil
@@ -61,10 +61,11 @@ object Headgate {
   /**
    * @param table columns: the keys, then `value`; `position` and `deleted` may be null
    * @param missing null, drop, side or wait:MILLISECONDS
+   * @param held    the stream's event time, if rows that wait hold the watermark; else null
    */
   def lookup(stream: ApiFrame, table: ApiFrame, step: String, streamKeys: JList[String],
       tableKeys: JList[String], value: String, position: String, deleted: String, into: String,
-      missing: String): ApiFrame = {
+      missing: String, held: String): ApiFrame = {
     val left = classic(stream).queryExecution.analyzed
     val right = classic(table).queryExecution.analyzed
     val stored = column(right, value)
@@ -72,7 +73,7 @@ object Headgate {
       streamKeys.asScala.map(column(left, _)).toSeq, tableKeys.asScala.map(column(right, _)).toSeq,
       stored, Option(position).map(column(right, _)), Option(deleted).map(column(right, _)),
       AttributeReference(into, stored.dataType)(), Missing.parse(missing),
-      left.output.find(_.name == SplitBuilder.Out)))
+      left.output.find(_.name == SplitBuilder.Out), Option(held).map(column(left, _))))
   }
 
   /** @param df a repartition of the rows that several steps use */
@@ -146,8 +147,10 @@ object Headgate {
   def fence(session: ApiSession, sparkFolder: String, lockFile: String, jobFile: String,
       token: String): Unit = Fence.register(sparkFolder, lockFile, jobFile, token, hadoop(session))
 
-  def unfence(session: ApiSession, sparkFolder: String): Unit =
+  def unfence(session: ApiSession, sparkFolder: String): Unit = {
+    BatchGuards.remove(sparkFolder, hadoop(session))
     Fence.unregister(sparkFolder, hadoop(session))
+  }
 
   private def hadoop(session: ApiSession) =
     session.asInstanceOf[SparkSession].sessionState.newHadoopConf()

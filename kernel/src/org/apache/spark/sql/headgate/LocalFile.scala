@@ -9,18 +9,33 @@ import org.apache.hadoop.fs.{FileAlreadyExistsException, Path => HadoopPath}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 
+/** When a file is brought to the disk. */
+private[headgate] sealed trait Sync
+private[headgate] object Sync {
+  /** Before it appears; its name before it is closed. */
+  case object Now extends Sync
+  /** In the background: nothing relies on it before it is named elsewhere, see [[DiskSync]]. */
+  case object Later extends Sync
+  /** When the system gets to it. */
+  case object Never extends Sync
+}
+
 /**
  * A checkpoint file on this machine's disk, which appears as a whole when it is closed.
  *
  * Where Hadoop has no native library it starts a process for each permission that it sets and for each
  * link that might be there: about sixty for a small batch, which cost more than the batch. Here there
  * are none. The file gets Hadoop's checksum file beside it, as others read it with that.
+ *
+ * @param before what must be on the disk before this file appears
  */
-private[headgate] final class LocalFile(file: HadoopPath, overwrite: Boolean, temporary: Path, sums: LocalFile.Sums)
+private[headgate] final class LocalFile(file: HadoopPath, overwrite: Boolean, temporary: Path,
+    sums: LocalFile.Sums, sync: Sync, before: () => Unit)
   extends CancellableFSDataOutputStream(sums) {
 
   private val target = LocalFile.local(file)
-  private val checksums = target.resolveSibling(s".${target.getFileName}.crc")
+  private val checksums = LocalFile.beside(target, ".crc")
+  private val newChecksums = temporary.resolveSibling(s"${temporary.getFileName}.crc")
   private var ended = false
 
   override def close(): Unit = synchronized {
@@ -28,13 +43,27 @@ private[headgate] final class LocalFile(file: HadoopPath, overwrite: Boolean, te
       ended = true
       try {
         super.close()
-        if (overwrite) {
-          Files.deleteIfExists(checksums) // of what was there before: no reader may meet it with the new file
-          Files.move(temporary, target, StandardCopyOption.ATOMIC_MOVE)
-        } else appear()
-        LocalFile.write(checksums, sums.result())
-      } finally Files.deleteIfExists(temporary)
+        before()
+        Files.write(newChecksums, sums.result())
+        if (sync == Sync.Now) DiskSync.files(Seq(temporary, newChecksums))
+        if (overwrite) replace() else appear()
+        Files.move(newChecksums, checksums, StandardCopyOption.ATOMIC_MOVE)
+        sync match {
+          case Sync.Now => DiskSync.folder(target.getParent)
+          case Sync.Later => DiskSync.later(target, checksums)
+          case Sync.Never =>
+        }
+      } finally {
+        Files.deleteIfExists(temporary)
+        Files.deleteIfExists(newChecksums)
+      }
     }
+  }
+
+  private def replace(): Unit = {
+    // of what was there before: no reader may meet it with the new file
+    if (Files.deleteIfExists(checksums) && sync == Sync.Now) DiskSync.folder(target.getParent)
+    Files.move(temporary, target, StandardCopyOption.ATOMIC_MOVE)
   }
 
   /** A link, unlike a move, fails if somebody else has been there first. */
@@ -57,22 +86,16 @@ private[headgate] final class LocalFile(file: HadoopPath, overwrite: Boolean, te
 private[headgate] object LocalFile {
   private val Chunk = 512
 
-  def create(file: HadoopPath, overwrite: Boolean): LocalFile = {
+  def create(file: HadoopPath, overwrite: Boolean, sync: Sync, before: () => Unit): LocalFile = {
     val target = local(file)
-    val temporary = target.resolveSibling(s".${target.getFileName}.${UUID.randomUUID()}.tmp")
-    Files.createDirectories(target.getParent)
-    new LocalFile(file, overwrite, temporary, new Sums(Files.newOutputStream(temporary)))
+    val temporary = beside(target, s".${UUID.randomUUID()}.tmp")
+    if (sync == Sync.Never) Files.createDirectories(target.getParent) else DiskSync.createFolders(target.getParent)
+    new LocalFile(file, overwrite, temporary, new Sums(Files.newOutputStream(temporary)), sync, before)
   }
 
   def local(file: HadoopPath): Path = java.nio.file.Paths.get(file.toUri.getPath)
 
-  private def write(file: Path, bytes: Array[Byte]): Unit = {
-    val temporary = file.resolveSibling(s"${file.getFileName}.${UUID.randomUUID()}.tmp")
-    try {
-      Files.write(temporary, bytes)
-      Files.move(temporary, file, StandardCopyOption.ATOMIC_MOVE)
-    } finally Files.deleteIfExists(temporary)
-  }
+  private def beside(file: Path, end: String): Path = file.resolveSibling(s".${file.getFileName}$end")
 
   /** Sums up what passes in chunks, as Hadoop's ChecksumFileSystem does. */
   final class Sums(to: OutputStream) extends FilterOutputStream(to) {

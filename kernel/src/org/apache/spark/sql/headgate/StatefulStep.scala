@@ -66,7 +66,10 @@ trait StatefulStep extends StateStoreWriter { self: SparkPlan =>
 
   /** Commits every store of the task, then reports their ids and sizes to the driver. */
   private def commitStores(opened: OpenStores): Unit = {
-    longMetric("commitTimeMs") += timeTakenMs { opened.stores.foreach(_.commit()) }
+    longMetric("commitTimeMs") += timeTakenMs {
+      opened.stores.foreach(_.commit())
+      DiskSync.awaitInExecutor(opened.ids.map(_.storeId.storeCheckpointLocation()).toSeq)
+    }
     opened.stores.foreach(setStoreMetrics(_, setCheckpointInfo = false))
     setOperatorMetrics(opened.stores.length)
     if (opened.conf.enableStateStoreCheckpointIds) {

@@ -13,9 +13,13 @@ import org.apache.spark.sql.types._
  * One RocksDB store of a step, in every partition.
  *
  * @param partitionBy which columns of the key decide the partition, in the order they are hashed
+ * @param asCame      whether it was written before keys were brought into normal form
  */
 case class StoreSpec(name: String, keySchema: StructType, valueSchema: StructType,
-    encoder: KeyStateEncoderSpec, partitionBy: Seq[Int]) {
+    encoder: KeyStateEncoderSpec, partitionBy: Seq[Int], asCame: Boolean = false) {
+
+  /** Whether its keys have floating numbers in them, of which several are one key. */
+  def hasFloats: Boolean = partitionBy.exists(i => NormalKeys.concern(keySchema(i).dataType))
 
   /** The layout as it stands in graph.json. */
   def toJson: ObjectNode = {
@@ -35,12 +39,14 @@ case class StoreSpec(name: String, keySchema: StructType, valueSchema: StructTyp
     }
     val by = json.putArray("partition_by")
     partitionBy.foreach(by.add(_))
+    if (hasFloats && !asCame) json.put(StoreSpec.Floats, "normal")
     json
   }
 }
 
 object StoreSpec {
   private val mapper = new ObjectMapper()
+  private val Floats = "floats"
 
   def parse(json: String): StoreSpec = of(mapper.readTree(json))
   def parseAll(json: String): Seq[StoreSpec] = mapper.readTree(json).elements.asScala.map(of).toSeq
@@ -56,7 +62,8 @@ object StoreSpec {
       case "time" => TimestampAsPrefixKeyStateEncoderSpec(key)
       case other => throw new IllegalArgumentException(s"no key encoder '$other'")
     }
-    StoreSpec(json.get("name").asText, key, struct("value"), encoder, numbers("partition_by"))
+    val spec = StoreSpec(json.get("name").asText, key, struct("value"), encoder, numbers("partition_by"))
+    spec.copy(asCame = spec.hasFloats && !json.has(Floats))
   }
 
   /**

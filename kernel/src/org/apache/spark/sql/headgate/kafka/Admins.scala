@@ -9,6 +9,8 @@ import scala.jdk.CollectionConverters._
 import org.apache.kafka.clients.admin.Admin
 import org.apache.kafka.common.KafkaFuture
 
+import org.apache.spark.sql.headgate.sink.OutputTakenException
+
 private[kafka] object Admins {
   private final class Shared(val admin: Admin) { @volatile var usedAt: Long = System.nanoTime() }
 
@@ -26,6 +28,8 @@ private[kafka] object Admins {
       case error: Exception if KafkaFailure.isInterrupt(error) =>
         // Spark knows only Java's own class, and takes any other for a failure of the query.
         throw new InterruptedException(error.getMessage)
+      // what was found is no failure of the broker
+      case taken: OutputTakenException => throw taken
       case error: Exception =>
         val failure = KafkaFailure.of(error, servers)
         if (failure.kind == KafkaFailure.Unreachable) Option(all.remove(client)).foreach(close)

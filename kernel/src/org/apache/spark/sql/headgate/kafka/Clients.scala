@@ -51,14 +51,18 @@ private[kafka] object Clients {
     withOurLoader(Admin.create(properties(defaults ++ client)))
   }
 
-  /** Reads committed records of partitions that it is assigned; belongs to no group. */
-  def consumer(client: Map[String, String]): Consumer = {
+  /** Reads partitions that it is assigned; belongs to no group.
+    *
+    * @param committed whether records of open and aborted transactions are left out
+    */
+  def consumer(client: Map[String, String], committed: Boolean): Consumer = {
     val request = number(client, ConsumerConfig.REQUEST_TIMEOUT_MS_CONFIG, PatienceMs)
     val defaults = Map(
       ConsumerConfig.REQUEST_TIMEOUT_MS_CONFIG -> request.toString,
       ConsumerConfig.DEFAULT_API_TIMEOUT_MS_CONFIG -> math.max(request, PatienceMs).toString)
     val ours = Map(
-      ConsumerConfig.ISOLATION_LEVEL_CONFIG -> "read_committed",
+      ConsumerConfig.ISOLATION_LEVEL_CONFIG ->
+        (if (committed) "read_committed" else "read_uncommitted"),
       ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG -> "false",
       ConsumerConfig.AUTO_OFFSET_RESET_CONFIG -> "earliest",
       ConsumerConfig.ALLOW_AUTO_CREATE_TOPICS_CONFIG -> "false")

@@ -2,20 +2,29 @@
 package org.apache.spark.sql.headgate.kafka
 
 import java.lang.{Short => JShort}
+import java.nio.charset.StandardCharsets.UTF_8
+import java.time.Duration
 import java.util.{Optional, Set => JSet}
-import java.util.concurrent.TimeUnit
+import java.util.concurrent.{ExecutionException, TimeUnit}
 
 import scala.jdk.CollectionConverters._
 
 import org.apache.kafka.clients.admin.{Admin, NewTopic, TopicDescription}
+import org.apache.kafka.clients.consumer.OffsetAndMetadata
+import org.apache.kafka.clients.producer.ProducerRecord
 import org.apache.kafka.common.TopicPartition
 import org.apache.kafka.common.errors._
 
+import org.apache.spark.sql.headgate.Marker
+import org.apache.spark.sql.headgate.sink.Owner
+
 /** 1. Every topic of the group must be there.
   * 2. The marker topic is made if it is missing.
-  * 3. Whatever still writes under the job's transactional ids is fenced: transactions that a killed
+  * 3. A topic that another home's job of the same name writes is left alone: the start fails. The
+  *    others are the job's from now on.
+  * 4. Whatever still writes under the job's transactional ids is fenced: transactions that a killed
   *    driver left open end, and its tasks that live on can commit nothing more.
-  * 4. The marker topic is read.
+  * 5. The marker topic is read.
   */
 private[kafka] final class GroupStart(group: KafkaGroup, admin: Admin) {
 
@@ -29,28 +38,78 @@ private[kafka] final class GroupStart(group: KafkaGroup, admin: Admin) {
     if (!group.exactlyOnce) plan
     else {
       val partition = Markers.partitionOf(group.job, ensureMarkerTopic().partitions.size)
+      own(partition)
       fence(tasks)
       plan.copy(
         markerPartition = partition, markers = Markers.scan(admin, group, partition))
     }
   }
 
-  /** The last batch that any task of this run has out, or -1.
+  /** By topic, which home's job writes there under this job's name. */
+  def owners(): Map[String, Owner] = whereMarked(Map.empty[String, Owner]) {
+    Markers.owners(admin, group, _)
+  }
+
+  /** Makes the group's topics this job's, whosever they were. */
+  def takeOver(): Unit = if (group.exactlyOnce) {
+    val partition = Markers.partitionOf(group.job, ensureMarkerTopic().partitions.size)
+    write(partition, group.sinks.values.toSeq.distinct.sorted)
+  }
+
+  private def own(partition: Int): Unit = if (group.owner.id.nonEmpty) {
+    val topics = group.sinks.values.toSeq.distinct.sorted
+    val found = Markers.owners(admin, group, partition)
+    topics.find(t => group.owner.isOther(found.get(t))).foreach { t =>
+      throw group.taken(t, found(t))
+    }
+    write(partition, topics.filterNot(found.contains))
+  }
+
+  /** For those who start, and first for those who run: their tasks look when they make a producer. */
+  private def write(partition: Int, topics: Seq[String]): Unit = {
+    val at = new TopicPartition(group.markerTopic, partition)
+    val noted = Map(at -> new OffsetAndMetadata(0L, group.owner.toJson)).asJava
+    group.ownerGroups.keys.map(admin.alterConsumerGroupOffsets(_, noted)).toSeq
+      .foreach(asked => Admins.result(asked.all()))
+    if (topics.nonEmpty) record(partition, topics)
+  }
+
+  private def record(partition: Int, topics: Seq[String]): Unit = {
+    val producer = Clients.producer(ProducerKey(group.client, null, 0, GroupStart.BatchBytes))
+    try {
+      val sent = topics.map { t =>
+        producer.send(new ProducerRecord(group.markerTopic, partition,
+          (group.ownerKeyPrefix + t).getBytes(UTF_8), group.owner.toJson.getBytes(UTF_8)))
+      }
+      sent.foreach { done =>
+        try done.get(Clients.PatienceMs, TimeUnit.MILLISECONDS)
+        catch { case e: ExecutionException => throw e.getCause }
+      }
+    } finally producer.close(Duration.ZERO)
+  }
+
+  private def whereMarked[T](none: T)(body: Int => T): T =
+    if (!group.exactlyOnce) none
+    else Topics.describe(admin, group.markerTopic).fold(none) { topic =>
+      body(Markers.partitionOf(group.job, topic.partitions.size))
+    }
+
+  /** By task, the last batch of this run that is out.
     *
     * A driver that was killed may have left transactions open, which hide markers from us. Who asks
     * holds the job's lease, so they are nobody's: they are fenced here as at a start.
     */
-  def lastBatch(): Long = if (!group.exactlyOnce) -1L else Topics.describe(admin, group.markerTopic) match {
-    case None => -1L
-    case Some(topic) =>
-      fence(0)
-      val at = new TopicPartition(
-        group.markerTopic, Markers.partitionOf(group.job, topic.partitions.size))
-      val scanned = Markers.scan(admin, group, at.partition)
-      val listed = Admins.result(admin.listConsumerGroups().valid()).asScala.map(_.groupId)
-        .filter(KafkaGroup.taskOf(_, group.consumerGroupPrefix).isDefined)
-      val groups = (listed ++ scanned.keys.map(group.consumerGroup)).toSeq.distinct
-      (scanned.values ++ Markers.ofGroups(admin, groups, at).values).maxOption.getOrElse(-1L)
+  def markers(): Map[Int, Marker] = whereMarked(Map.empty[Int, Marker]) { partition =>
+    fence(0)
+    val at = new TopicPartition(group.markerTopic, partition)
+    val scanned = Markers.scan(admin, group, partition)
+    val listed = Admins.result(admin.listConsumerGroups().valid()).asScala.map(_.groupId)
+      .filter(KafkaGroup.taskOf(_, group.consumerGroupPrefix).isDefined)
+    val groups = (listed ++ scanned.keys.map(group.consumerGroup)).toSeq.distinct
+    Markers.ofGroups(admin, groups, at).foldLeft(scanned) { case (found, (name, marker)) =>
+      val task = KafkaGroup.taskOf(name, group.consumerGroupPrefix).get
+      found.updated(task, found.get(task).fold(marker)(_.newer(marker)))
+    }
   }
 
   /** No more than the topics take: a batch that is too large for its topic is cut by the producer to

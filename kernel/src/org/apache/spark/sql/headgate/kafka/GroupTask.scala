@@ -6,10 +6,11 @@ import java.util.Collections
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicReference
 
-import org.apache.kafka.clients.consumer.{ConsumerGroupMetadata, OffsetAndMetadata}
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata
 import org.apache.kafka.clients.producer.{Callback, ProducerRecord, RecordMetadata}
 import org.apache.kafka.common.TopicPartition
 
+import org.apache.spark.sql.headgate.Marker
 import org.apache.spark.sql.headgate.kafka.Clients.Producer
 import org.apache.spark.sql.headgate.sink.Failpoints
 
@@ -17,13 +18,18 @@ import org.apache.spark.sql.headgate.sink.Failpoints
   *
   * 1. Take a producer: one that has written the batch before needs to ask nothing, since whoever
   *    wrote this batch meanwhile has fenced it. Another reads the marker, a new one after
-  *    `initTransactions`, which ends what an earlier attempt left open.
-  * 2. If the marker shows this batch, the rows are out: drop them.
+  *    `initTransactions`, which ends what an earlier attempt left open. One that has lost a
+  *    connection is not taken: see [[Held.allAnswered]]. With the marker comes whose the topics
+  *    are: who takes them over says so first and then fences, so one of the two is always met.
+  * 2. If the marker shows this batch, the rows are out: drop them. If it shows the batch's number with
+  *    other offsets, or a later batch, the home is older than the topics: fail.
   * 3. Else send them, then the marker, and commit. Whatever fails closes the producer and the task.
   *
+  * @param mark what the task leaves when its rows are out
   * @param retry whether an earlier attempt of this task in this batch was made
   */
-private[kafka] final class GroupTask(plan: GroupPlan, task: Int, batch: Long, retry: Boolean) {
+private[kafka] final class GroupTask(plan: GroupPlan, task: Int, mark: Marker, retry: Boolean) {
+  import mark.batch
   import plan.group
 
   private val key = ProducerKey(group.client,
@@ -68,22 +74,25 @@ private[kafka] final class GroupTask(plan: GroupPlan, task: Int, batch: Long, re
 
   private def begin(): Unit = {
     begun = true
-    val found = if (group.exactlyOnce) plan.markers.getOrElse(task, -1L) else -1L
-    if (found < batch) {
+    val found = if (group.exactlyOnce) plan.markers.get(task) else None
+    if (!isOut(found)) {
       val kept = Producers.take(key, plan.start, retry)
       held = kept.getOrElse(Producers.make(key, plan.start))
-      if (group.exactlyOnce) beginTransaction(isNew = kept.isEmpty, found)
+      if (group.exactlyOnce) beginTransaction(isNew = kept.isEmpty)
       begunAt = System.nanoTime()
     }
   }
 
-  private def beginTransaction(isNew: Boolean, found: Long): Unit = {
-    if (isNew) held.producer.initTransactions()
-    if (isNew || held.out != batch - 1) {
-      val offset = Admins.use(group.client)(Markers.ofTask(_, group, plan.markerPartition, task))
-      held.out = Seq(held.out, found, offset).max
+  private def isOut(found: Option[Marker]): Boolean = found.exists(_.holds(mark, group.shown))
+
+  private def beginTransaction(isNew: Boolean): Unit = {
+    if (isNew) {
+      held.producer.initTransactions()
+      held.started()
     }
-    if (held.out >= batch) {
+    val isThere = (isNew || held.out != batch - 1) &&
+      isOut(Admins.use(group.client)(Markers.ofTask(_, group, plan.markerPartition, task)))
+    if (isThere || held.out >= batch) {
       Producers.putBack(held)
       held = null
     } else {
@@ -103,11 +112,11 @@ private[kafka] final class GroupTask(plan: GroupPlan, task: Int, batch: Long, re
 
   private def commitTransaction(): Unit = {
     val marker = new ProducerRecord[Array[Byte], Array[Byte]](group.markerTopic,
-      plan.markerPartition, group.markerKey(task).getBytes(UTF_8), Markers.record(batch, rows))
+      plan.markerPartition, group.markerKey(task).getBytes(UTF_8), Markers.record(mark, rows))
     held.producer.send(marker, callback(group.markerTopic))
     held.producer.sendOffsetsToTransaction(
       Collections.singletonMap(new TopicPartition(group.markerTopic, plan.markerPartition),
-        new OffsetAndMetadata(batch)),
+        Markers.offset(mark)),
       new ConsumerGroupMetadata(group.consumerGroup(task)))
     reach(Failpoints.InTransaction)
     held.producer.commitTransaction()

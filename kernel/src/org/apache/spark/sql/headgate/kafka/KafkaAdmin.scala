@@ -52,6 +52,8 @@ object KafkaAdmin {
       json.toString
     }
 
+  def clusterId(clientJson: String): String = KafkaDriver.clusterId(clientOf(clientJson))
+
   private def ifStillThere(
       description: KafkaFuture[TransactionDescription]): Option[TransactionDescription] =
     try Some(Admins.result(description)).filter(d => Open.contains(d.state))

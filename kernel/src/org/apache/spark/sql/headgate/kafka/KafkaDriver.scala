@@ -9,12 +9,12 @@ import scala.jdk.CollectionConverters._
 import org.apache.kafka.clients.admin.{Admin, ListTransactionsOptions, TransactionState}
 
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.headgate.{QueryEnd, RunningBatch}
-import org.apache.spark.sql.headgate.sink.JobSpec
+import org.apache.spark.sql.headgate.{Marker, QueryEnd, RunningBatch}
+import org.apache.spark.sql.headgate.sink.{JobSpec, Owner}
 
 /** Called by the sink only if there is a Kafka sink: the classes of Kafka's client may be missing. */
 object KafkaDriver {
-  private val started = new ConcurrentHashMap[UUID, KafkaPlan]()
+  private val plans = new ConcurrentHashMap[UUID, KafkaPlan]()
 
   /** What the tasks of a batch have to know; made once for each start of a query.
     *
@@ -22,17 +22,21 @@ object KafkaDriver {
     * lives as long as the query does is kept here.
     *
     * @param tasks how many tasks the batch has
+    * @param mark of the batch
     */
-  def plan(session: SparkSession, spec: JobSpec, tasks: Int): KafkaPlan =
+  def plan(session: SparkSession, spec: JobSpec, tasks: Int, mark: Option[Marker]): KafkaPlan =
+    started(session, spec, tasks).copy(mark = mark)
+
+  private def started(session: SparkSession, spec: JobSpec, tasks: Int): KafkaPlan =
     RunningBatch.query(session) match {
       case None => start(spec, UUID.randomUUID(), tasks)
       case Some(query) =>
-        Option(started.get(query.runId)).getOrElse {
+        Option(plans.get(query.runId)).getOrElse {
           val made = start(spec, query.runId, tasks)
-          started.put(query.runId, made)
+          plans.put(query.runId, made)
           // on executors, producers are closed when they have been idle for long
           QueryEnd.of(query) {
-            started.remove(query.runId)
+            plans.remove(query.runId)
             Producers.closeOf(query.runId.toString)
           }
           made
@@ -44,12 +48,27 @@ object KafkaDriver {
       Admins.use(group.client)(admin => new GroupStart(group, admin).plan(id.toString, tasks))
     }.toArray)
 
-  /** By sink, the last batch of the run that any task has out, or -1. */
-  def committed(spec: JobSpec): Map[String, Long] =
+  /** By sink, the last batches of the run that its tasks have out. */
+  def markers(spec: JobSpec): Map[String, Seq[Marker]] =
     KafkaGroup.of(spec).flatMap { group =>
-      val last = Admins.use(group.client)(admin => new GroupStart(group, admin).lastBatch())
-      group.sinks.keys.map(i => spec.sinks(i).name -> last)
+      val found = Admins.use(group.client)(new GroupStart(group, _).markers()).values.toSeq
+      group.sinks.keys.map(i => spec.sinks(i).name -> found)
     }.toMap
+
+  /** By sink, whose its topic is; sinks of topics that are nobody's are left out. */
+  def owners(spec: JobSpec): Map[String, Owner] =
+    KafkaGroup.of(spec).flatMap { group =>
+      val found = Admins.use(group.client)(new GroupStart(group, _).owners())
+      for ((i, topic) <- group.sinks.toSeq; owner <- found.get(topic)) yield spec.sinks(i).name -> owner
+    }.toMap
+
+  def takeOver(spec: JobSpec): Unit = KafkaGroup.of(spec).foreach { group =>
+    Admins.use(group.client)(new GroupStart(group, _).takeOver())
+  }
+
+  /** The id of a cluster, whatever list of its brokers leads there. */
+  def clusterId(client: Map[String, String]): String =
+    Admins.use(client)(admin => Admins.result(admin.describeCluster().clusterId))
 
   /** Waits until readers of committed records can see all that the job has committed; whether they can.
     *

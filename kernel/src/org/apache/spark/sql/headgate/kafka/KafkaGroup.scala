@@ -1,7 +1,8 @@
 /** Owns which Kafka sinks of a job share a transaction, and all names that are made for them. */
 package org.apache.spark.sql.headgate.kafka
 
-import org.apache.spark.sql.headgate.sink.JobSpec
+import org.apache.spark.sql.headgate.Marker
+import org.apache.spark.sql.headgate.sink.{JobSpec, OutputTakenException, Owner}
 
 /** What a Kafka sink has beside its topic.
   *
@@ -34,7 +35,8 @@ case class KafkaGroup(
     exactlyOnce: Boolean,
     markerTopic: String,
     transactionTimeoutMs: Int,
-    sinks: Map[Int, String]) {
+    sinks: Map[Int, String],
+    owner: Owner = Owner("", "")) {
 
   private def escaped(name: String): String = JobSpec.fileName(name)
 
@@ -45,8 +47,22 @@ case class KafkaGroup(
   def markerKeyPrefix: String = s"${escaped(job)}/${escaped(runKey)}/$number/"
   def markerKey(task: Int): String = markerKeyPrefix + task
 
+  /** Not of a run: a topic is written by one home's job, in all its runs. */
+  def ownerKeyPrefix: String = s"${escaped(job)}/owner/"
+
+  /** By consumer group, the topic whose owner its offset names: quickly asked for, but it expires. */
+  def ownerGroups: Map[String, String] =
+    if (owner.id.isEmpty) Map.empty
+    else sinks.values.map(topic => s"headgate.${escaped(job)}.owner.$topic" -> topic).toMap
+
+  /** The group's sinks, for people. */
+  def shown: String = sinks.toSeq.sorted.map(_._2).distinct.mkString(", ")
+
   def consumerGroupPrefix: String = s"headgate.${escaped(job)}.${escaped(runKey)}.$number."
   def consumerGroup(task: Int): String = consumerGroupPrefix + task
+
+  def taken(topic: String, by: Owner): OutputTakenException =
+    new OutputTakenException(topic, s"kafka://$servers/$topic", by)
 
   def servers: String = client.getOrElse("bootstrap.servers", "")
 }
@@ -62,7 +78,7 @@ object KafkaGroup {
         val members = sinks.filter(s => shared(s._3) == key)
         KafkaGroup(spec.job, spec.run, spec.runKey, number, client, exactlyOnce, markerTopic,
           members.map(_._3.transactionTimeoutMs).max,
-          members.map { case (i, topic, _) => i -> topic }.toMap)
+          members.map { case (i, topic, _) => i -> topic }.toMap, spec.owner)
     }
   }
 
@@ -75,11 +91,11 @@ object KafkaGroup {
   *
   * @param start distinguishes this start of the query from others of the same run
   * @param batchBytes how large the producer's batches may get
-  * @param markers by task, the last batch that the marker topic had when the query started
+  * @param markers by task, what the marker topic had when the query started
   */
 case class GroupPlan(
     group: KafkaGroup,
     start: String,
     batchBytes: Int,
     markerPartition: Int = 0,
-    markers: Map[Int, Long] = Map.empty)
+    markers: Map[Int, Marker] = Map.empty)

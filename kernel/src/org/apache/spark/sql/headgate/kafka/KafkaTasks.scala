@@ -2,20 +2,24 @@
 package org.apache.spark.sql.headgate.kafka
 
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.headgate.Marker
 import org.apache.spark.sql.headgate.sink.{ByTask, ByTaskPlan, SinkPlan, SinkWriter, TaskPlace}
 
-/** The groups of a job's Kafka sinks. */
-case class KafkaPlan(groups: Array[GroupPlan]) extends ByTaskPlan {
+/** The groups of a job's Kafka sinks.
+  *
+  * @param mark of the batch; none outside of a query
+  */
+case class KafkaPlan(groups: Array[GroupPlan], mark: Option[Marker] = None) extends ByTaskPlan {
   override def kind: String = "kafka"
   override def open(task: Int, batch: Long, timeZone: String): ByTask =
-    new KafkaTasks(groups, task, batch, timeZone)
+    new KafkaTasks(groups, task, mark.filter(_.batch == batch).getOrElse(Marker(batch)), timeZone)
 }
 
 /** The groups of a task, each with a transaction of its own. */
-final class KafkaTasks(groups: Array[GroupPlan], task: Int, batch: Long, timeZone: String)
+final class KafkaTasks(groups: Array[GroupPlan], task: Int, mark: Marker, timeZone: String)
   extends ByTask {
 
-  private val open = groups.map(new GroupTask(_, task, batch, TaskPlace.isRetry))
+  private val open = groups.map(new GroupTask(_, task, mark, TaskPlace.isRetry))
 
   override def writer(sink: Int, plan: SinkPlan): SinkWriter = {
     val group = open(groups.indexWhere(_.group.sinks.contains(sink)))

@@ -9,40 +9,59 @@ import java.util.concurrent.TimeUnit
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
-import com.fasterxml.jackson.databind.ObjectMapper
+import com.fasterxml.jackson.databind.node.JsonNodeFactory
 import org.apache.kafka.clients.admin._
+import org.apache.kafka.clients.consumer.OffsetAndMetadata
 import org.apache.kafka.common.{IsolationLevel, TopicPartition}
 import org.apache.kafka.common.errors.{GroupIdNotFoundException, TimeoutException}
 import org.apache.kafka.common.utils.Utils
 
+import org.apache.spark.sql.headgate.Marker
+import org.apache.spark.sql.headgate.sink.Owner
+
 /** A batch's number is in two places, written in the transaction of its rows: as the offset of a
   * consumer group, which can be asked for at any time but expires, and as a record of a compacted
-  * topic, which stays but has to be read through. The newer of the two counts.
+  * topic, which stays but has to be read through. The newer of the two counts. Both say what batch
+  * it was beyond its number ([[Marker]]).
   */
 private[kafka] object Markers {
-  private val mapper = new ObjectMapper()
   private val PollMs = 20L
+
+  /** Each task writes one: a topic of very many partitions would be repeated too often. */
+  private val PositionBytes = 16 << 10
 
   /** A job's markers are all in one partition, which its tasks' groups have their offsets for. */
   def partitionOf(job: String, partitions: Int): Int =
     Utils.toPositive(Utils.murmur2(job.getBytes(UTF_8))) % partitions
 
-  def record(batch: Long, rows: Long): Array[Byte] =
-    s"""{"version":1,"batch":$batch,"rows":$rows}""".getBytes(UTF_8)
+  def record(mark: Marker, rows: Long): Array[Byte] = {
+    val json = JsonNodeFactory.instance.objectNode().put("version", 1)
+    mark.writeTo(json, PositionBytes).put("rows", rows).toString.getBytes(UTF_8)
+  }
 
-  /** The marker of one task by its group's offset, or -1. */
-  def ofTask(admin: Admin, group: KafkaGroup, partition: Int, task: Int): Long =
-    ofGroups(admin, Seq(group.consumerGroup(task)), new TopicPartition(group.markerTopic, partition))
-      .values.headOption.getOrElse(-1L)
+  /** What goes with a group's offset, which is the batch. */
+  def offset(mark: Marker): OffsetAndMetadata = new OffsetAndMetadata(mark.batch, mark.toShortJson)
 
-  /** By consumer group, its offset; those without one are left out.
+  /** The marker of one task by its group's offset; throws if a topic has got another owner. */
+  def ofTask(admin: Admin, group: KafkaGroup, partition: Int, task: Int): Option[Marker] = {
+    val own = group.consumerGroup(task)
+    val found = ofGroups(admin, own +: group.ownerGroups.keys.toSeq,
+      new TopicPartition(group.markerTopic, partition))
+    for ((name, topic) <- group.ownerGroups; marker <- found.get(name)) {
+      val owner = Owner(marker.owner, "another home")
+      if (group.owner.isOther(Some(owner))) throw group.taken(topic, owner)
+    }
+    found.get(own)
+  }
+
+  /** By consumer group, its marker; those without one are left out.
     *
     * The admin client leaves a partition out of its answer if a transaction has just been
     * committed there (ListConsumerGroupOffsetsHandler skips UNSTABLE_OFFSET_COMMIT), which looks as
     * if there were no offset: only a null says so.
     */
-  def ofGroups(admin: Admin, groups: Seq[String], at: TopicPartition): Map[String, Long] = {
-    val found = mutable.HashMap.empty[String, Long]
+  def ofGroups(admin: Admin, groups: Seq[String], at: TopicPartition): Map[String, Marker] = {
+    val found = mutable.HashMap.empty[String, Marker]
     var open = groups.toSet
     val until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(Clients.PatienceMs)
     while (open.nonEmpty) {
@@ -53,7 +72,7 @@ private[kafka] object Markers {
         val offsets =
           try Admins.result(asked.partitionsToOffsetAndMetadata(name))
           catch { case _: GroupIdNotFoundException => Collections.singletonMap(at, null) }
-        Option(offsets.get(at)).foreach(o => found(name) = o.offset)
+        Option(offsets.get(at)).foreach(o => found(name) = Marker.of(o.offset, o.metadata))
         !offsets.containsKey(at)
       }
       open = unstable
@@ -72,12 +91,36 @@ private[kafka] object Markers {
     * An open transaction of another job may hide the newest markers for as long as it lasts. They
     * are then missing here, but are young: the offsets of the groups cannot have expired yet.
     */
-  def scan(admin: Admin, group: KafkaGroup, partition: Int): Map[Int, Long] = {
+  def scan(admin: Admin, group: KafkaGroup, partition: Int): Map[Int, Marker] = {
+    val found = mutable.HashMap.empty[Int, Marker]
+    read(admin, group, partition, committed = true) { (key, value) =>
+      KafkaGroup.taskOf(key, group.markerKeyPrefix).foreach { task =>
+        found(task) = Marker.parse(value).newer(found.getOrElse(task, Marker(-1L)))
+      }
+    }
+    found.toMap
+  }
+
+  /** By topic, who writes there under the job's name.
+    *
+    * Not only what is committed: a transaction that somebody has open would hide it.
+    */
+  def owners(admin: Admin, group: KafkaGroup, partition: Int): Map[String, Owner] = {
+    val found = mutable.HashMap.empty[String, Owner]
+    read(admin, group, partition, committed = false) { (key, value) =>
+      if (key.startsWith(group.ownerKeyPrefix)) {
+        found(key.substring(group.ownerKeyPrefix.length)) = Owner.parse(value)
+      }
+    }
+    found.filter { case (topic, _) => group.sinks.values.exists(_ == topic) }.toMap
+  }
+
+  private def read(admin: Admin, group: KafkaGroup, partition: Int, committed: Boolean)(
+      take: (String, Array[Byte]) => Unit): Unit = {
     val at = new TopicPartition(group.markerTopic, partition)
     val end = Admins.result(admin.listOffsets(Map(at -> OffsetSpec.latest()).asJava,
       new ListOffsetsOptions(IsolationLevel.READ_UNCOMMITTED)).partitionResult(at)).offset
-    val found = mutable.HashMap.empty[Int, Long]
-    val consumer = Clients.consumer(group.client)
+    val consumer = Clients.consumer(group.client, committed)
     try {
       consumer.assign(Collections.singletonList(at))
       consumer.seekToBeginning(Collections.singletonList(at))
@@ -86,10 +129,7 @@ private[kafka] object Markers {
       while (position < end && System.nanoTime() < until) {
         consumer.poll(Duration.ofMillis(200)).forEach { record =>
           if (record.key != null && record.value != null) {
-            KafkaGroup.taskOf(new String(record.key, UTF_8), group.markerKeyPrefix).foreach { task =>
-              val batch = mapper.readTree(record.value).path("batch").asLong(-1L)
-              found(task) = math.max(found.getOrElse(task, -1L), batch)
-            }
+            take(new String(record.key, UTF_8), record.value)
           }
         }
         val now = consumer.position(at)
@@ -97,7 +137,6 @@ private[kafka] object Markers {
         position = now
       }
     } finally consumer.close(Duration.ZERO)
-    found.toMap
   }
 
   private val StuckNanos = TimeUnit.SECONDS.toNanos(3)

@@ -1,9 +1,11 @@
 /** Owns the producers of this process that no task uses at the moment. */
 package org.apache.spark.sql.headgate.kafka
 
+import java.lang.{Double => JDouble}
 import java.time.Duration
 
 import scala.collection.mutable
+import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.headgate.kafka.Clients.Producer
 
@@ -16,6 +18,28 @@ private[kafka] final class Held(val key: ProducerKey, val start: String, val pro
   /** The last batch of its task that is out, as far as this producer has seen. */
   var out: Long = -1L
   private[kafka] var idleSince = 0L
+  private var lostAtStart = -1L
+
+  /** Called when the producer has its epoch. */
+  def started(): Unit = lostAtStart = connectionsLost
+
+  /** Whether every request under this epoch was answered, so that none can still arrive.
+    *
+    * Kafka answers the requests of a connection in order, and its client gives a request up only
+    * with the connection. One that was given up may reach the broker later, in the next transaction
+    * of this epoch: an EndTxn would commit half of that. Only a new epoch keeps it out.
+    */
+  def allAnswered: Boolean = lostAtStart >= 0 && connectionsLost == lostAtStart
+
+  private def connectionsLost: Long = Held.closed(producer).fold(-1L)(_.longValue)
+}
+
+private[kafka] object Held {
+  private def closed(producer: Producer): Option[JDouble] =
+    producer.metrics.asScala.collectFirst {
+      case (name, metric) if name.name == "connection-close-total" && name.group == "producer-metrics" =>
+        metric.metricValue
+    }.collect { case count: JDouble => count }
 }
 
 /** @param transactionalId null for a producer without transactions, which any task may take */
@@ -26,7 +50,9 @@ private[kafka] case class ProducerKey(
 private[kafka] object Producers {
   private val idle = mutable.HashMap.empty[ProducerKey, List[Held]]
 
-  /** One that this start of the query has made, or None; `again`: even that one is not trusted. */
+  /** One that this start of the query has made, and that has lost no request, or None; `again`: even
+    * that one is not trusted.
+    */
   def take(key: ProducerKey, start: String, again: Boolean): Option[Held] = {
     val found = synchronized {
       val waiting = idle.remove(key).getOrElse(Nil)
@@ -36,7 +62,8 @@ private[kafka] object Producers {
         waiting.take(1)
       }
     }
-    val usable = found.find(h => !again && (h.start == start || key.transactionalId == null))
+    val usable = found.find(h => !again &&
+      (key.transactionalId == null || (h.start == start && h.allAnswered)))
     found.filterNot(usable.contains).foreach(discard(_, abort = false))
     usable
   }

@@ -3,8 +3,11 @@ package org.apache.spark.sql.headgate.log
 
 import java.util.{Map => JMap, Optional}
 
+import com.fasterxml.jackson.databind.node.JsonNodeFactory
+
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFactory}
 import org.apache.spark.sql.connector.read.streaming._
+import org.apache.spark.sql.headgate.TopicReplacedException
 
 /** Where a source that has no position yet starts. */
 case class LogOptions(path: String, starting: String, maxRecords: Long) {
@@ -33,6 +36,7 @@ final class LogStream(options: LogOptions, metadataPath: String)
 
   private val topic = Topic.at(options.path)
   if (!topic.exists) throw Topic.missing(topic.root)
+  private val id = topic.id
   private val listing = new TopicListing(topic)
 
   // With the availableNow trigger: the end of the topic when the query started.
@@ -69,6 +73,7 @@ final class LogStream(options: LogOptions, metadataPath: String)
     throw new UnsupportedOperationException("latestOffset(start, limit) is the one to call")
 
   override def latestOffset(startOffset: Offset, limit: ReadLimit): Offset = {
+    checkIsTheSame()
     listing.refresh()
     latest = Some(end)
     val start = startOffset.asInstanceOf[LogOffset]
@@ -94,11 +99,19 @@ final class LogStream(options: LogOptions, metadataPath: String)
   }
 
   override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = {
+    checkIsTheSame()
     val from = start.asInstanceOf[LogOffset]
     val to = end.asInstanceOf[LogOffset]
     val unknown = to.next.exists { case (p, o) => p >= listing.count || o > listing.end(p) }
     if (unknown) listing.refresh()
     to.next.toArray.map { case (p, o) => LogStream.inputPartition(topic, listing, p, from(p), o) }
+  }
+
+  /** A topic that was deleted and made again has other records at the same offsets. */
+  private def checkIsTheSame(): Unit = {
+    val now = topic.id
+    if (now != id) throw new TopicReplacedException(
+      JsonNodeFactory.instance.objectNode().put("address", toString).put("was", id).put("is", now).toString)
   }
 
   override def createReaderFactory(): PartitionReaderFactory = SegmentReaderFactory

@@ -5,6 +5,7 @@ import java.io.File
 import java.nio.channels.FileChannel
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, NoSuchFileException, Path, Paths, StandardCopyOption, StandardOpenOption}
+import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
 import java.util.zip.CRC32
 
@@ -13,8 +14,10 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.JsonNodeFactory
 
+import org.apache.spark.sql.headgate.{DiskSync, Marker}
+
 /** What a writer's file says: its last batch, and where that batch's staged files belong. */
-case class WriterRecord(batch: Long, segments: Seq[(String, String)])
+case class WriterRecord(marker: Marker, segments: Seq[(String, String)])
 
 /** A topic on a disk that every process of the job can see.
   *
@@ -33,17 +36,23 @@ final class Topic(val root: Path) {
     try Topic.mapper.readTree(Files.readAllBytes(settings)).get("partitions").asInt
     catch { case _: NoSuchFileException => throw Topic.missing(root) }
 
+  /** Made with the topic; empty for one that an older version made. */
+  def id: String =
+    try Topic.mapper.readTree(Files.readAllBytes(settings)).path("id").asText("")
+    catch { case _: NoSuchFileException => throw Topic.missing(root) }
+
   def partition(p: Int): Path = root.resolve(Topic.partitionName(p))
 
   /** Creates the topic unless it is there already, whoever else tries the same just now. */
   def createIfMissing(count: Int): Unit = if (!exists) {
     require(count > 0, s"a topic has at least one partition, not $count: $root")
-    Files.createDirectories(root)
+    DiskSync.createFolders(root)
     locked {
       if (!exists) {
         (0 until count).foreach(p => Files.createDirectories(partition(p)))
         Files.createDirectories(staging)
         val json = JsonNodeFactory.instance.objectNode().put("version", 1).put("partitions", count)
+          .put("id", UUID.randomUUID().toString)
         Topic.writeAtomically(settings, json.toString, fsync = true)
       }
     }
@@ -75,13 +84,13 @@ final class Topic(val root: Path) {
       val json = Topic.mapper.readTree(Files.readAllBytes(writerFile(id)))
       val segments = json.get("segments").elements.asScala
         .map(s => s.get("staged").asText -> s.get("final").asText).toSeq
-      Some(WriterRecord(json.get("batch").asLong, segments))
+      Some(WriterRecord(Marker.read(json), segments))
     } catch { case _: NoSuchFileException => None }
 
   /** The commit point of a writer's batch: from here on its segments belong to the topic. */
   def writeWriter(id: String, record: WriterRecord, fsync: Boolean): Unit = {
-    Files.createDirectories(writers)
-    val json = JsonNodeFactory.instance.objectNode().put("batch", record.batch)
+    if (fsync) DiskSync.createFolders(writers) else Files.createDirectories(writers)
+    val json = record.marker.writeTo(JsonNodeFactory.instance.objectNode())
     val list = json.putArray("segments")
     record.segments.foreach { case (staged, target) =>
       list.addObject().put("staged", staged).put("final", target)
@@ -152,7 +161,7 @@ object Topic {
 
   /** Writes a small file aside and renames it in, so that nobody ever reads half of it. */
   def writeAtomically(path: Path, text: String, fsync: Boolean): Unit = {
-    Files.createDirectories(path.getParent)
+    if (fsync) DiskSync.createFolders(path.getParent) else Files.createDirectories(path.getParent)
     val aside = path.resolveSibling("." + path.getFileName + "." + java.util.UUID.randomUUID)
     val channel = FileChannel.open(aside, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)
     try {
@@ -165,11 +174,7 @@ object Topic {
   }
 
   /** Makes a file's bytes, or a folder's names, survive a power cut. */
-  def sync(path: Path): Unit = {
-    val channel = FileChannel.open(path, StandardOpenOption.READ)
-    try channel.force(true)
-    finally channel.close()
-  }
+  def sync(path: Path): Unit = DiskSync.folder(path)
 
   def deleteQuietly(file: File): Unit = Files.deleteIfExists(file.toPath)
 }

@@ -32,14 +32,15 @@ object Missing {
  * @param rightKeys, value, position, deleted what the columns of the table side mean
  * @param rider a column of the left side that is not null in rows which are on their way to a sink
  *              already: they pass through untouched and uncounted
+ * @param held  the event time of the left side, if rows that wait hold the job's watermark
  */
 case class Lookup(left: LogicalPlan, right: LogicalPlan, step: String, leftKeys: Seq[Attribute],
     rightKeys: Seq[Attribute], value: Attribute, position: Option[Attribute],
     deleted: Option[Attribute], found: AttributeReference, missing: Missing,
-    rider: Option[Attribute])
+    rider: Option[Attribute], held: Option[Attribute])
   extends BinaryNode with KeepsState {
   override def stores: Seq[StoreSpec] =
-    LookupStores.of(rightKeys, value, missing, left.output, rider)
+    LookupStores.of(rightKeys, value, missing, left.output, rider, held)
   override def output: Seq[Attribute] = left.output :+ found
   override def producedAttributes: AttributeSet = AttributeSet(found)
 

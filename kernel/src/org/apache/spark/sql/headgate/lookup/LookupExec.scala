@@ -7,12 +7,13 @@ import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution.{BinaryExecNode, SparkPlan}
 import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.headgate._
+import org.apache.spark.sql.headgate.time.{JobTimes, Saturating, WaitingTimes}
 
 /** Runs a [[Lookup]]: both sides come partitioned by key; the work of a partition is LookupTask. */
 case class LookupExec(left: SparkPlan, right: SparkPlan, step: String, leftKeys: Seq[Attribute],
     rightKeys: Seq[Attribute], value: Attribute, position: Option[Attribute],
     deleted: Option[Attribute], found: Attribute, missing: Missing, rider: Option[Attribute],
-    @transient batch: Option[RunningBatch])
+    held: Option[Attribute], @transient batch: Option[RunningBatch])
   extends BinaryExecNode with StatefulStep {
 
   override def output: Seq[Attribute] = left.output :+ found
@@ -31,9 +32,9 @@ case class LookupExec(left: SparkPlan, right: SparkPlan, step: String, leftKeys:
   private def waitingColumns: Seq[Attribute] = LookupStores.waitingColumns(left.output, rider)
 
   override def stores: Seq[StoreSpec] =
-    LookupStores.of(rightKeys, value, missing, left.output, rider)
+    LookupStores.of(rightKeys, value, missing, left.output, rider, held)
   override val stateStoreNames: Seq[String] =
-    if (waits) Seq(LookupStores.Rows, LookupStores.Waiting, LookupStores.Deadlines)
+    if (waits) Seq(LookupStores.Rows, LookupStores.Waiting, LookupStores.Deadlines) ++ held.map(_ => LookupStores.Times)
     else Seq(LookupStores.Rows)
 
   override def customStatefulOperatorMetrics: Seq[StatefulOperatorCustomMetric] = Seq(
@@ -55,14 +56,22 @@ case class LookupExec(left: SparkPlan, right: SparkPlan, step: String, leftKeys:
       case _ => "records_out_missing"
     }
     if (waits) sparkContext.register(deadlines, s"headgate $step deadlines")
+    val added = if (waits) counter("waiting_added") else null
+    val removed = if (waits) counter("waiting_removed") else null
+    val times = held.map { _ =>
+      val least = new WaitingTimes
+      sparkContext.register(least, s"headgate $step waiting times")
+      JobTimes.of(session).foreach(_.watchWaiting(step, least, added, removed))
+      least
+    }
     val plan = LookupPlan(leftKeys, rightKeys, value, deleted, missing, rider, left.output, right.output,
       if (waits) waitingColumns else Nil, batch.fold(0L)(_.timeMs), batch.fold(0L)(_.id),
       CacheConf.bytes(session.sessionState.conf),
       LookupCounters(counter("records_in"), counter("records_out"), counter(unmatched),
         counter("state_inserted"), counter("state_removed"),
-        if (waits) counter("waiting_added") else null,
-        if (waits) counter("waiting_removed") else null),
-      if (waits) Some(deadlines) else None, TaskFailures.every(session))
+        added, removed), if (waits) Some(deadlines) else None, held, times,
+      batch.fold(Long.MinValue)(b => Saturating.micros(b.watermarkMs)),
+      batch.exists(_.execution.isFirstBatch), TaskFailures.every(session))
     runTasks[LookupTask](left.execute(), Some(right.execute()))((_, opened, stream, rows, finished) =>
       new LookupTask(plan, opened, stream, rows, task => {
         longMetric("headgateCacheHits") += task.cacheHits

@@ -10,12 +10,14 @@ object LookupStores {
   val Rows: String = StateStoreId.DEFAULT_STORE_NAME
   val Waiting = "waiting"
   val Deadlines = "deadlines"
+  /** The rows that hold the watermark, by their event time, with their deadlines. */
+  val Times = "event_times"
 
   def waitingColumns(left: Seq[Attribute], rider: Option[Attribute]): Seq[Attribute] =
     left.filterNot(a => rider.exists(_.semanticEquals(a)))
 
   def of(rightKeys: Seq[Attribute], value: Attribute, missing: Missing, left: Seq[Attribute],
-      rider: Option[Attribute]): Seq[StoreSpec] = {
+      rider: Option[Attribute], held: Option[Attribute]): Seq[StoreSpec] = {
     val keyFields = rightKeys.zipWithIndex.map { case (k, i) => StructField(s"key$i", k.dataType) }
     val key = StructType(keyFields)
     val rows = StoreSpec(Rows, key, StructType(StructField("row", value.dataType) :: Nil),
@@ -32,7 +34,11 @@ object LookupStores {
         StoreSpec(Waiting, byKey, StructType(columns),
           PrefixKeyScanStateEncoderSpec(byKey, key.length), key.indices),
         StoreSpec(Deadlines, byTime, none, RangeKeyScanStateEncoderSpec(byTime, Seq(0)),
-          key.indices.map(_ + 2)))
+          key.indices.map(_ + 2))) ++ held.map { _ =>
+        val byEvent = StructType(Seq(StructField("time", LongType, nullable = false), number) ++ keyFields)
+        StoreSpec(Times, byEvent, StructType(deadline :: Nil),
+          RangeKeyScanStateEncoderSpec(byEvent, Seq(0)), key.indices.map(_ + 2))
+      }
     }
   }
 }

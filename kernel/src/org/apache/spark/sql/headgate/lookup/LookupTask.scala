@@ -4,17 +4,26 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.codegen.GenerateUnsafeRowJoiner
 import org.apache.spark.sql.headgate._
+import org.apache.spark.sql.headgate.time.WaitingTimes
 import org.apache.spark.sql.types._
 
 case class LookupCounters(in: StepCounter, out: StepCounter, missing: StepCounter,
     inserted: StepCounter, removed: StepCounter, waitingAdded: StepCounter,
     waitingRemoved: StepCounter)
 
-/** All that a task of a lookup needs from the driver. */
+/**
+ * All that a task of a lookup needs from the driver.
+ *
+ * @param held      the event time of rows, if those that wait hold the watermark
+ * @param times     gets the least event time of those
+ * @param watermark this batch's, in microseconds; a row behind it is late already and holds nothing
+ * @param first     whether the query was started with this batch
+ */
 case class LookupPlan(leftKeys: Seq[Attribute], rightKeys: Seq[Attribute], value: Attribute,
     deleted: Option[Attribute], missing: Missing, rider: Option[Attribute], left: Seq[Attribute], right: Seq[Attribute],
     waiting: Seq[Attribute], timeMs: Long, batchId: Long, cacheBytes: Long,
-    counters: LookupCounters, deadlines: Option[LeastDeadline], failEvery: Int)
+    counters: LookupCounters, deadlines: Option[LeastDeadline], held: Option[Attribute],
+    times: Option[WaitingTimes], watermark: Long, first: Boolean, failEvery: Int)
 
 /**
  * One partition of one batch, in the order that the semantics ask for: all table rows, then the

@@ -6,16 +6,18 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowJoiner
 import org.apache.spark.sql.headgate._
+import org.apache.spark.sql.headgate.time.Saturating
 import org.apache.spark.sql.types._
 
 /**
  * Stream rows held until their table row comes or their time is up: by key in one store, by
- * deadline in another, so that neither a release nor a time-out ever scans what is not due.
+ * deadline in another, so that neither a release nor a time-out ever scans what is not due. Where
+ * they hold the watermark they are by event time in a third, whose first row says how far it may go.
  */
 final class WaitingRows(plan: LookupPlan, opened: OpenStores, joiner: UnsafeRowJoiner) {
   private val byKey = opened.stores(1)
   private val byTime = opened.stores(2)
-  private val timeout = plan.missing match { case Missing.Wait(ms) => ms; case _ => 0L }
+  private val until = Saturating.plus(plan.timeMs, plan.missing match { case Missing.Wait(ms) => ms; case _ => 0L })
   private val keyTypes = plan.rightKeys.map(_.dataType)
   private val keys = keyTypes.indices.map(i => BoundReference(i, keyTypes(i), nullable = true))
   private def extra(i: Int) = BoundReference(keyTypes.length + i, LongType, nullable = false)
@@ -34,6 +36,41 @@ final class WaitingRows(plan: LookupPlan, opened: OpenStores, joiner: UnsafeRowJ
   private val joined = new JoinedRow
   private val cameFor = mutable.LinkedHashSet.empty[UnsafeRow]
   private var number = plan.batchId << 32
+  private val byEvent = if (plan.held.isDefined) opened.stores(3) else null
+  private val eventAt = plan.held.fold(-1)(h => plan.waiting.indexWhere(_.semanticEquals(h)))
+  private val keyAlone = UnsafeProjection.create(keys)
+  private val deadlineRow = UnsafeProjection.create(Array[DataType](LongType))
+  private val deadline = new GenericInternalRow(1)
+  if (byEvent != null && plan.first) holdOldRows()
+
+  /** A row that came behind the watermark was late before it waited, and would stop it for nothing. */
+  private def holds(row: UnsafeRow): Boolean =
+    byEvent != null && !row.isNullAt(eventAt) && row.getLong(eventAt) >= plan.watermark
+
+  /** @param key the key alone; the row is in the state already, under its deadline and number */
+  private def holdWatermark(key: InternalRow, row: UnsafeRow, until: Long, number: Long): Unit = {
+    pair.setLong(0, row.getLong(eventAt)); pair.setLong(1, number)
+    deadline.setLong(0, until)
+    byEvent.put(timedRow(joined(key, pair)), deadlineRow(deadline))
+  }
+
+  private def letWatermarkGo(key: InternalRow, row: UnsafeRow, number: Long): Unit =
+    if (byEvent != null && !row.isNullAt(eventAt)) {
+      pair.setLong(0, row.getLong(eventAt)); pair.setLong(1, number)
+      byEvent.remove(timedRow(joined(key, pair)))
+    }
+
+  /** Rows that have waited since before the watermark was held: their state has no such store. */
+  private def holdOldRows(): Unit = {
+    val some = byEvent.iterator()
+    if (!(try some.hasNext finally some.close())) {
+      val scan = byKey.iterator()
+      try scan.foreach { p =>
+        if (holds(p.value))
+          holdWatermark(keyAlone(p.key), p.value, p.key.getLong(keyTypes.length), p.key.getLong(keyTypes.length + 1))
+      } finally scan.close()
+    }
+  }
 
   def tableRowCame(key: UnsafeRow): Unit = {
     val some = byKey.prefixScan(key)
@@ -43,10 +80,12 @@ final class WaitingRows(plan: LookupPlan, opened: OpenStores, joiner: UnsafeRowJ
 
   def hold(key: UnsafeRow, row: UnsafeRow): Unit = {
     number += 1
-    pair.setLong(0, plan.timeMs + timeout); pair.setLong(1, number)
+    pair.setLong(0, until); pair.setLong(1, number)
     joined(key, pair)
-    byKey.put(keyedRow(joined), keptColumns(row))
+    val kept = keptColumns(row)
+    byKey.put(keyedRow(joined), kept)
     byTime.put(timedRow(joined), empty)
+    if (holds(kept)) holdWatermark(key, kept, until, number)
     plan.counters.waitingAdded.inc()
   }
 
@@ -63,6 +102,7 @@ final class WaitingRows(plan: LookupPlan, opened: OpenStores, joiner: UnsafeRowJ
           pair.setLong(0, k.getLong(keyTypes.length)); pair.setLong(1, k.getLong(keyTypes.length + 1))
           byTime.remove(timedRow(joined(key, pair)))
           byKey.remove(k)
+          letWatermarkGo(key, row, k.getLong(keyTypes.length + 1))
           plan.counters.waitingRemoved.inc()
           joiner.join(allColumns(row), value)
         }
@@ -82,15 +122,23 @@ final class WaitingRows(plan: LookupPlan, opened: OpenStores, joiner: UnsafeRowJ
     } finally scan.close()
     due.iterator.map { timed =>
       val keyed = timedToKeyed(timed)
-      val row = allColumns(byKey.get(keyed).copy())
+      val kept = byKey.get(keyed).copy()
+      letWatermarkGo(keyAlone(keyed), kept, timed.getLong(1))
       byKey.remove(keyed); byTime.remove(timed)
       plan.counters.waitingRemoved.inc()
-      row
+      allColumns(kept)
     }
   }
 
-  /** Tells the driver when the next row is due. */
+  /** Tells the driver when the next row is due, and how far the watermark may go. */
   def close(): Unit = {
+    if (byEvent != null) {
+      val first = byEvent.iterator()
+      try if (first.hasNext) {
+        val p = first.next()
+        plan.times.foreach(_.saw(p.key.getLong(0), p.value.getLong(0)))
+      } finally first.close()
+    }
     val scan = byTime.iterator()
     try if (scan.hasNext) plan.deadlines.foreach(_.add(scan.next().key.getLong(0)))
     finally scan.close()

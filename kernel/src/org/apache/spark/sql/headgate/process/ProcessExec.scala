@@ -11,6 +11,7 @@ import org.apache.spark.sql.execution.python.ArrowPythonRunner
 import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.headgate._
 import org.apache.spark.sql.headgate.tick.Drained
+import org.apache.spark.sql.headgate.time.Saturating
 
 /** Runs a [[Process]]: rows come by key, input and place; the work of a partition is [[ProcessTask]]. */
 case class ProcessExec(child: SparkPlan, spec: ProcessSpec, keys: Seq[Attribute], input: Attribute,
@@ -31,7 +32,7 @@ case class ProcessExec(child: SparkPlan, spec: ProcessSpec, keys: Seq[Attribute]
   /** This batch's watermark in microseconds. */
   @transient private lazy val watermark: Long = batch.fold(Long.MinValue) { b =>
     if (Drained.of(session).now) Long.MaxValue
-    else if (b.watermarkMs > 0) b.watermarkMs * 1000L
+    else if (b.watermarkMs > 0) Saturating.micros(b.watermarkMs)
     else Long.MinValue
   }
 
@@ -40,7 +41,7 @@ case class ProcessExec(child: SparkPlan, spec: ProcessSpec, keys: Seq[Attribute]
   @transient private lazy val clockDue = new LeastDeadline
   override def shouldRunAnotherBatch(watermark: Long): Boolean = {
     val next = RunningBatch.nextWatermarkMs(session)
-    next > 0 && due.value <= next * 1000L ||
+    next > 0 && due.value <= Saturating.micros(next) ||
       clockDue.value <= (System.currentTimeMillis() + JobClock.offset(session)) * 1000L
   }
 

@@ -18,7 +18,7 @@ import org.apache.pulsar.client.api.MessageId
   */
 private[pulsar] final class Lane(plan: PulsarPlan, val key: ProducerKey, start: String, again: Boolean) {
   private var held = Producers.take(key, start, again)
-  private val outBefore = held.out
+  val outBefore: Long = held.out
   private val maxBytes = held.maxBytes
 
   private var filling: CompletableFuture[MessageId] = _

@@ -7,7 +7,7 @@ import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
 import scala.collection.mutable
 
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.headgate.{QueryEnd, RunningBatch}
+import org.apache.spark.sql.headgate.{Marker, QueryEnd, RunningBatch}
 import org.apache.spark.sql.headgate.sink.{JobSpec, SinkSpec}
 
 /** Called by the sink only if there is a Pulsar sink: the classes of Pulsar's client may be missing. */
@@ -28,8 +28,9 @@ object PulsarDriver {
   def plan(session: SparkSession, spec: JobSpec, tasks: Int): PulsarPlans = {
     val query = RunningBatch.query(session).getOrElse(
       throw new IllegalStateException("a Pulsar sink is written by streaming queries only"))
-    val batch = RunningBatch.current(session).map(_.currentBatchId).getOrElse(
+    val running = RunningBatch.current(session).getOrElse(
       throw new IllegalStateException("a Pulsar sink is written in micro-batches only"))
+    val batch = running.currentBatchId
     val start = Option(started.get(query.runId)).getOrElse {
       val made = new Started
       started.put(query.runId, made)
@@ -43,7 +44,7 @@ object PulsarDriver {
     val plans = sinksOf(spec).map { case (sink, number) =>
       number -> planOf(spec, sink, number, start, batch, tasks)
     }
-    PulsarPlans(spec.run, query.runId.toString, plans.toMap)
+    PulsarPlans(spec.run, query.runId.toString, plans.toMap, running.isFirstBatch)
   }
 
   private def sinksOf(spec: JobSpec): Seq[(SinkSpec, Int)] =
@@ -79,8 +80,11 @@ object PulsarDriver {
     if (f.kind == PulsarFailure.TopicMissing) PulsarFailure.missing(plan.shown, f.servers, f)
     else new PulsarFailure(f.kind, plan.shown, f.servers, f.text, f)
 
-  /** By sink, the last batch of the run that any task has begun to write, or -1. */
-  def committed(spec: JobSpec): Map[String, Long] = sinksOf(spec).map { case (sink, _) =>
+  /** By sink, the last batch of the run that any task has begun to write.
+    *
+    * The broker keeps a number for a producer and nothing more: there is no room for a fingerprint.
+    */
+  def markers(spec: JobSpec): Map[String, Seq[Marker]] = sinksOf(spec).map { case (sink, _) =>
     val options = sink.pulsar.get
     val layouts =
       if (!options.exactlyOnce || spec.journal.isEmpty) Nil
@@ -96,6 +100,6 @@ object PulsarDriver {
         options.access, PulsarTopics.partition(sink.path, partitions, lane), names + task)
       SequenceId.batchOf(Producers.lastSequenceIds(keys).max)
     }
-    sink.name -> last
+    sink.name -> (if (last < 0) Nil else Seq(Marker(last)))
   }.toMap
 }

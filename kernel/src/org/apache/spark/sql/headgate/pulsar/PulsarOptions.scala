@@ -48,8 +48,10 @@ object PulsarPlan {
   * @param run for failpoints
   * @param start distinguishes this start of the query from others of the same run
   * @param sinks by the sink's number
+  * @param mayBeOut whether the batch may have been run before, by an earlier start of the query
   */
-case class PulsarPlans(run: String, start: String, sinks: Map[Int, PulsarPlan]) extends ByTaskPlan {
+case class PulsarPlans(run: String, start: String, sinks: Map[Int, PulsarPlan], mayBeOut: Boolean)
+  extends ByTaskPlan {
   override def kind: String = "pulsar"
   override def open(task: Int, batch: Long, timeZone: String): ByTask =
     new PulsarTasks(this, task, batch, timeZone)

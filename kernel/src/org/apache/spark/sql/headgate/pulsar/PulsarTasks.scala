@@ -8,7 +8,7 @@ import scala.collection.mutable
 import org.apache.pulsar.client.api.MessageId
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.headgate.BrokerFailure
+import org.apache.spark.sql.headgate.{BrokerFailure, Marker, SinkAheadException}
 import org.apache.spark.sql.headgate.sink.{ByTask, Failpoints, SinkPlan, SinkWriter, TaskPlace}
 
 private[pulsar] final class PulsarTasks(plans: PulsarPlans, task: Int, batch: Long, timeZone: String)
@@ -23,7 +23,8 @@ private[pulsar] final class PulsarTasks(plans: PulsarPlans, task: Int, batch: Lo
     val maker = new MessageMaker(plan, of.schema, timeZone)
     if (plan.options.exactlyOnce) {
       if (exact.isEmpty) reach(Failpoints.BeforeTransaction)
-      val made = new ExactWriter(plan, plan.names + task, plans.start, batch, retry, maker)
+      val made = new ExactWriter(
+        plan, plan.names + task, plans.start, batch, retry, plans.mayBeOut, maker)
       exact += made
       made
     } else {
@@ -78,7 +79,13 @@ private[pulsar] abstract class PulsarWriter(plan: PulsarPlan) extends SinkWriter
 
 /** Numbers the rows in the order in which they come, which every attempt repeats. */
 private[pulsar] final class ExactWriter(
-    plan: PulsarPlan, name: String, start: String, batch: Long, retry: Boolean, maker: MessageMaker)
+    plan: PulsarPlan,
+    name: String,
+    start: String,
+    batch: Long,
+    retry: Boolean,
+    mayBeOut: Boolean,
+    maker: MessageMaker)
   extends PulsarWriter(plan) {
 
   private val lanes = new Array[Lane](plan.lanes)
@@ -90,9 +97,20 @@ private[pulsar] final class ExactWriter(
     if (lanes(number) == null) {
       val key = ProducerKey(plan.options.access, plan.lane(number), name)
       lanes(number) = new Lane(plan, key, start, retry)
+      refuseOther(lanes(number))
     }
     lanes(number).send(SequenceId.of(batch, rows), message)
     rows += 1
+  }
+
+  /** Rows of a batch that nobody can have run before cannot be out, and none of a later one: the
+    * numbers are another's, from a home that this one is a copy of.
+    */
+  private def refuseOther(lane: Lane): Unit = {
+    val found = SequenceId.batchOf(lane.outBefore)
+    if (found > batch || found == batch && !mayBeOut && !retry) {
+      throw new SinkAheadException(plan.shown, Marker(found), batch)
+    }
   }
 
   private def open: Seq[Lane] = lanes.toSeq.filter(_ != null)

@@ -5,27 +5,34 @@ import java.io.File
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path, StandardCopyOption}
 
-import com.fasterxml.jackson.databind.ObjectMapper
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.JsonNodeFactory
 
+import org.apache.spark.sql.headgate.Marker
 import org.apache.spark.sql.headgate.log.Topic
 
 /** Gathers the staged files of a batch in one folder with a manifest and renames the folder in.
   *
-  * The folder's name is the run and the batch; if it is there, the batch is out. So the rename is
+  * The folder's name is the run and the batch; if it is there, the batch is out, once the manifest in
+  * it says that it is this batch's. So the rename is
   * the commit point, and a reader that takes only `batch=*` folders never sees half a batch.
   */
-final class FilesCommit(root: Path, run: String, writerId: String, fsync: Boolean) {
+final class FilesCommit(spec: JobSpec, sink: SinkSpec, fsync: Boolean) {
+  private val root: Path = Topic.localPath(sink.path)
+  private val writerId = spec.writerId(sink)
   val staging: Path = root.resolve("_staging")
 
-  def commit(batch: Long, files: Seq[Staged]): Unit = {
+  def commit(mark: Marker, files: Seq[Staged]): Unit = {
+    val batch = mark.batch
     val target = folder(batch)
-    if (files.nonEmpty && !Files.exists(target)) {
+    if (files.nonEmpty && !markerOf(batch).exists(_.holds(mark, sink.name))) {
+      owner.check(spec.owner, sink.name)
       val gathered = staging.resolve(f"$writerId-$batch%010d-commit")
       FilesCommit.deleteTree(gathered.toFile)
       Files.createDirectories(gathered)
       val manifest = JsonNodeFactory.instance.objectNode()
-      manifest.put("version", 1).put("writer", writerId).put("run", run).put("batch", batch)
+      manifest.put("version", 1).put("writer", writerId).put("run", spec.run)
+      mark.writeTo(manifest)
       val list = manifest.putArray("files")
       files.sortBy(_.partition).foreach { f =>
         val name = f"part-${f.partition}%05d" + extension(f.name)
@@ -44,32 +51,42 @@ final class FilesCommit(root: Path, run: String, writerId: String, fsync: Boolea
     removeLeftovers(batch)
   }
 
-  /** The last batch of this run whose folder is there, or -1. */
-  def lastBatch: Long = {
-    val names = Option(root.toFile.list()).getOrElse(Array.empty[String])
-    val last = names.filter(_.startsWith(prefix)).map(_.substring(prefix.length))
-      .filter(n => n.nonEmpty && n.forall(_.isDigit)).map(_.toLong).maxOption.getOrElse(-1L)
-    if (last >= 0) checkOwner(folder(last))
-    last
-  }
+  /** The last batch of this run whose folder is there. */
+  def marker: Option[Marker] = numbers(prefix).maxOption.flatMap(markerOf)
 
-  /** Folders are named by run and batch alone: two jobs must not take each other's for their own. */
-  private def checkOwner(folder: Path): Unit = {
-    val manifest = new ObjectMapper().readTree(Files.readAllBytes(folder.resolve("_manifest.json")))
-    val owner = manifest.get("writer").asText
-    if (owner != writerId) {
-      throw new IllegalStateException(
-        "HEADGATE_FOLDER_TAKEN " + JsonNodeFactory.instance.objectNode()
-          .put("path", root.toString).put("writer", writerId).put("owner", owner).toString)
-    }
-  }
+  private def numbers(prefix: String): Seq[Long] =
+    Option(root.toFile.list()).toSeq.flatten
+      .filter(_.startsWith(prefix)).map(_.substring(prefix.length))
+      .filter(n => n.nonEmpty && n.forall(_.isDigit)).map(_.toLong)
+
+  def owner: FolderOwner = new FolderOwner(root, spec.job)
+
+  /** What a batch's folder says, if it is there. */
+  private def markerOf(batch: Long): Option[Marker] =
+    if (Files.exists(folder(batch))) Some(Marker.read(manifestOf(folder(batch)))) else None
+
+  private def manifestOf(folder: Path): JsonNode =
+    new ObjectMapper().readTree(Files.readAllBytes(folder.resolve("_manifest.json")))
 
   def abort(batch: Long, files: Seq[Staged]): Unit =
     if (!Files.exists(folder(batch))) {
       files.foreach(f => Topic.deleteQuietly(staging.resolve(f.name).toFile))
     }
 
-  private def prefix: String = s"batch=$run-"
+  /** Folders are named by run and batch. Where another home's run has taken the names, this one's
+    * have its uid as well; another job must not take them for its own.
+    */
+  private lazy val prefix: String = {
+    val plain = s"batch=${spec.run}-"
+    val writer = numbers(plain).minOption
+      .map(first => manifestOf(root.resolve(plain + first)).get("writer").asText).getOrElse(writerId)
+    def ofJob(id: String) = id.split('.').patch(1, Nil, 1).toSeq
+    if (writer == writerId) plain
+    else if (ofJob(writer) == ofJob(writerId)) s"batch=${spec.runKey}-"
+    else throw new IllegalStateException(
+      "HEADGATE_FOLDER_TAKEN " + JsonNodeFactory.instance.objectNode()
+        .put("path", root.toString).put("writer", writerId).put("owner", writer).toString)
+  }
 
   private def folder(batch: Long): Path = root.resolve(prefix + batch)
 

@@ -3,23 +3,27 @@ package org.apache.spark.sql.headgate.sink
 
 import java.io.File
 
+import org.apache.spark.sql.headgate.Marker
 import org.apache.spark.sql.headgate.log.{Segment, Topic, WriterRecord}
 
 /** Gives the staged files of a batch their offsets and renames them in.
   *
   * 1. Under the topic's lock, finish what any crashed writer had committed.
-  * 2. If the writer's file shows this batch or a later one, the batch is out: done.
+  * 2. If the writer's file shows this batch, the batch is out: done.
   * 3. Assign offsets behind the last segment, task by task.
   * 4. Write the writer's file with the batch and all renames to be done. This is the commit point.
   * 5. Rename. After a crash anyone who takes the lock next does the rest.
   */
-final class LogCommit(topic: Topic, writerId: String, fsync: Boolean) {
+final class LogCommit(topic: Topic, spec: JobSpec, sink: SinkSpec, fsync: Boolean) {
+  private val writerId = spec.writerId(sink)
 
-  def commit(batch: Long, files: Seq[Staged], committed: () => Unit): Unit =
+  def commit(mark: Marker, files: Seq[Staged], committed: () => Unit): Unit = {
+    val batch = mark.batch
     if (files.nonEmpty || leftovers(batch).nonEmpty) topic.locked {
-      if (files.nonEmpty && lastBatch < batch) {
+      if (files.nonEmpty && !isOut(mark)) {
+        owner.check(spec.owner, sink.name)
         if (fsync) Topic.sync(topic.staging)
-        val record = WriterRecord(batch, place(files))
+        val record = WriterRecord(mark, place(files))
         topic.writeWriter(writerId, record, fsync)
         committed()
         topic.rename(record, fsync)
@@ -27,16 +31,21 @@ final class LogCommit(topic: Topic, writerId: String, fsync: Boolean) {
       // Whatever belongs to the topic is renamed by now; the rest is of tasks that died.
       leftovers(batch).foreach(Topic.deleteQuietly)
     }
+  }
 
   /** Makes visible what a crash left committed but not renamed. */
   def recover(): Unit = if (topic.exists) topic.locked(())
 
-  /** The last batch of this writer that is in the topic, or -1. */
-  def lastBatch: Long = topic.readWriter(writerId).map(_.batch).getOrElse(-1L)
+  /** The last batch of this writer that is in the topic. */
+  def marker: Option[Marker] = topic.readWriter(writerId).map(_.marker)
+
+  def owner: FolderOwner = new FolderOwner(topic.root, spec.job)
+
+  private def isOut(mark: Marker): Boolean = marker.exists(_.holds(mark, sink.name))
 
   /** Removes staged files of a batch that failed, unless they are committed after all. */
   def abort(batch: Long, files: Seq[Staged]): Unit =
-    if (files.nonEmpty && lastBatch < batch) {
+    if (files.nonEmpty && marker.forall(_.batch < batch)) {
       files.foreach(f => Topic.deleteQuietly(topic.staging.resolve(f.name).toFile))
     }
 

@@ -36,9 +36,19 @@ case class SinkSpec(
   def ordered: Boolean = pulsar.exists(_.exactlyOnce)
 }
 
-/** All sinks of a job, in the order of the columns r0, r1, ... */
+/** All sinks of a job, in the order of the columns r0, r1, ...
+  *
+  * @param owner which job of which home writes
+  * @param outUntil batches up to it count as out, whatever the markers say; -1 if there are none
+  */
 case class JobSpec(
-    job: String, run: String, uid: String, journal: String, sinks: Seq[SinkSpec]) {
+    job: String,
+    run: String,
+    uid: String,
+    journal: String,
+    sinks: Seq[SinkSpec],
+    owner: Owner = Owner("", ""),
+    outUntil: Long = -1L) {
 
   /** The run among all runs that ever were: a home that is deleted begins with r1 again, and its
     * batches must not be taken for those that are out already.
@@ -70,7 +80,9 @@ object JobSpec {
       text(root, "run", ""),
       text(root, "uid", ""),
       text(root, "journal", ""),
-      root.get("sinks").elements.asScala.map(sink).toSeq)
+      root.get("sinks").elements.asScala.map(sink).toSeq,
+      Owner(text(root, "owner", ""), text(root, "home", "")),
+      root.path("out_until").asLong(-1L))
   }
 
   /** The struct of each sink in the rows that come. */

@@ -42,13 +42,15 @@ trait ByTaskPlan extends Serializable {
 
 /** @param start distinguishes the tasks of this query from those of one that lives on elsewhere
   * @param byTask the sinks whose tasks commit by themselves
+  * @param outUntil batches up to it are not written, see [[JobSpec]]
   */
 case class SinkTaskFactory(
     sinks: Array[SinkPlan],
     byTask: Array[ByTaskPlan],
     start: String,
     timeZone: String,
-    fsync: Boolean)
+    fsync: Boolean,
+    outUntil: Long)
   extends StreamingDataWriterFactory {
 
   override def createWriter(partitionId: Int, taskId: Long, epochId: Long): DataWriter[InternalRow] =
@@ -90,7 +92,8 @@ final class SinkTask(factory: SinkTaskFactory, task: Int, attempt: Long, batch: 
 
   private def makeWriter(sink: Int): SinkWriter = {
     val plan = factory.sinks(sink)
-    factory.byTask.find(_.kind == plan.spec.kind) match {
+    if (batch <= factory.outUntil) new DrainWriter
+    else factory.byTask.find(_.kind == plan.spec.kind) match {
       case None => factory.writer(sink, task, attempt, batch)
       case Some(of) =>
         byTask.getOrElseUpdate(of.kind, of.open(task, batch, factory.timeZone)).writer(sink, plan)

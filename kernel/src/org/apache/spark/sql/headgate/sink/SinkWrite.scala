@@ -14,7 +14,8 @@ import org.apache.spark.sql.execution.datasources.{FileFormat, OutputWriterFacto
 import org.apache.spark.sql.execution.datasources.csv.CSVFileFormat
 import org.apache.spark.sql.execution.datasources.json.JsonFileFormat
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
-import org.apache.spark.sql.headgate.{Counters, Fence, RunningBatch, StopAfterBatch}
+import org.apache.spark.sql.headgate.{
+  BatchGuards, Counters, DiskSync, Durability, Fence, Marker, RunningBatch, StopAfterBatch}
 import org.apache.spark.sql.headgate.kafka.KafkaDriver
 import org.apache.spark.sql.headgate.log.Topic
 import org.apache.spark.sql.headgate.pulsar.PulsarDriver
@@ -36,20 +37,24 @@ final class SinkWrite(session: SparkSession, spec: JobSpec, schema: StructType, 
   private val sinks = spec.sinks.toArray
   private val start = UUID.randomUUID().toString.take(8)
 
+  /** Of this batch: Spark makes the write anew for each. */
+  private lazy val mark: Option[Marker] = Marker.ofRunning(session, spec.owner.id)
+
   /** Before the first task of this process writes: staged files may have the names of old ones. */
   private lazy val recovered: Unit =
     sinks.filter(_.kind == "log").foreach(logCommit(_).recover())
 
   override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory = {
     recovered
+    BatchGuards.check(session)
     // Their tasks commit by themselves: a driver that lost its lease must not start any.
     if (has("kafka") || has("pulsar")) fence().foreach(_.check())
     // Only those that there are: the classes of the others' clients may be missing.
     val byTask = Array.newBuilder[ByTaskPlan]
-    if (has("kafka")) byTask += KafkaDriver.plan(session, spec, info.numPartitions)
+    if (has("kafka")) byTask += KafkaDriver.plan(session, spec, info.numPartitions, mark)
     if (has("pulsar")) byTask += PulsarDriver.plan(session, spec, info.numPartitions)
     SinkTaskFactory(sinks.zip(structs).map { case (s, struct) => plan(s, struct) }, byTask.result(),
-      start, session.sessionState.conf.sessionLocalTimeZone, fsync)
+      start, session.sessionState.conf.sessionLocalTimeZone, fsync, spec.outUntil)
   }
 
   private def has(kind: String): Boolean = sinks.exists(_.kind == kind)
@@ -65,15 +70,27 @@ final class SinkWrite(session: SparkSession, spec: JobSpec, schema: StructType, 
         val topic = Topic.at(sink.path)
         topic.createIfMissing(sink.partitions)
         Files.createDirectories(topic.staging)
+        val commit = logCommit(sink)
+        commit.owner.check(spec.owner, sink.name)
         SinkPlan(sink, writerId, struct, topic.staging.toString,
-          logCommit(sink).lastBatch, topic.partitions, null, null)
+          outBy(commit.marker, sink), topic.partitions, null, null)
       case "files" =>
         val commit = filesCommit(sink)
-        Files.createDirectories(commit.staging)
+        DiskSync.createFolders(commit.staging)
+        commit.owner.check(spec.owner, sink.name)
         val (factory, hadoop) = outputWriter(sink, struct)
-        SinkPlan(sink, writerId, struct, commit.staging.toString, commit.lastBatch, 0, factory, hadoop)
+        SinkPlan(sink, writerId, struct, commit.staging.toString, outBy(commit.marker, sink), 0,
+          factory, hadoop)
       case _ => SinkPlan(sink, writerId, struct, "", -1L, 0, null, null)
     }
+  }
+
+  /** The last batch that is out; throws if the sink has this batch's number for other rows. */
+  private def outBy(marker: Option[Marker], sink: SinkSpec): Long = {
+    for (found <- marker; running <- mark if running.batch > spec.outUntil) {
+      found.holds(running, sink.name)
+    }
+    marker.fold(-1L)(_.batch)
   }
 
   private def outputWriter(
@@ -92,6 +109,7 @@ final class SinkWrite(session: SparkSession, spec: JobSpec, schema: StructType, 
   }
 
   override def commit(epochId: Long, messages: Array[WriterCommitMessage]): Unit = {
+    BatchGuards.check(session)
     fence() match {
       case Some(f) => f.section(commitAll(epochId, filesOf(messages)))
       case None => commitAll(epochId, filesOf(messages))
@@ -107,12 +125,14 @@ final class SinkWrite(session: SparkSession, spec: JobSpec, schema: StructType, 
         midway = false
         Failpoints.reach(spec.run, Failpoints.MidSink, epochId)
       }
+    val marked = mark.filter(_.batch == epochId)
+      .getOrElse(Marker(epochId, owner = spec.owner.id))
     sinks.indices.foreach { s =>
       val staged = tasks.flatMap(_.staged).filter(_.sink == s)
       sinks(s).kind match {
-        case "log" => logCommit(sinks(s)).commit(epochId, staged, reachMidway)
+        case "log" => logCommit(sinks(s)).commit(marked, staged, reachMidway)
         case "files" =>
-          filesCommit(sinks(s)).commit(epochId, staged)
+          filesCommit(sinks(s)).commit(marked, staged)
           if (staged.nonEmpty) reachMidway()
         case "kafka" | "pulsar" => // is out: its tasks have committed
         case _ => show(sinks(s), epochId, tasks.flatMap(_.shown).filter(_.sink == s))
@@ -142,10 +162,9 @@ final class SinkWrite(session: SparkSession, spec: JobSpec, schema: StructType, 
     messages.toSeq.collect { case t: TaskFiles => t }.sortBy(_.task)
 
   private def logCommit(sink: SinkSpec): LogCommit =
-    new LogCommit(Topic.at(sink.path), spec.writerId(sink), fsync)
+    new LogCommit(Topic.at(sink.path), spec, sink, fsync)
 
-  private def filesCommit(sink: SinkSpec): FilesCommit =
-    new FilesCommit(Topic.localPath(sink.path), spec.run, spec.writerId(sink), fsync)
+  private def filesCommit(sink: SinkSpec): FilesCommit = new FilesCommit(spec, sink, fsync)
 
   private def show(sink: SinkSpec, batch: Long, shown: Seq[Shown]): Unit = if (shown.nonEmpty) {
     val rows = shown.map(_.rows).sum
@@ -167,6 +186,7 @@ final class SinkWrite(session: SparkSession, spec: JobSpec, schema: StructType, 
       .map(running => Counters.snapshotJson(running.runId, batch)).getOrElse("{}")
     Topic.writeAtomically(
       Topic.localPath(spec.journal).resolve(f"$batch%010d.json"),
-      s"""{"batch":$batch,"counters":$counters$eventTime}""", fsync)
+      s"""{"batch":$batch,"counters":$counters$eventTime}""",
+      fsync && Durability.onDisk(session.sessionState.conf.getConfString(Durability.Key, "")))
   }
 }

@@ -8,14 +8,16 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.Partitioner
+import org.apache.spark.{Partitioner, SparkException}
 import org.apache.spark.rdd.RDD
-import org.apache.spark.sql.{SparkSession => ApiSession}
+import org.apache.spark.sql.{DataFrame => ApiFrame, SparkSession => ApiSession}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.headgate.{StatefulStep, StoreSpec}
 import org.apache.spark.util.CompletionIterator
+
+final class Rewritten(val ids: JList[JList[String]], val lost: Long)
 
 /**
  * Reads all stores of a step at one version and writes them, as complete snapshots, at another.
@@ -28,11 +30,14 @@ object RewriteState {
   /**
    * @param source a Spark folder, or null: the new stores are empty
    * @param step for Spark's operator metadata; null: as it stands in the source's, if at all
-   * @return the unique ids of the new stores by partition
+   * @param job the compiled job, whose functions merge windows of keys that have become one; or null
+   * @param drops whether state of such keys that cannot be merged may go
+   * @return the unique ids of the new stores by partition, and how many rows of the main store became
+   *         one with others or were dropped
    */
   def run(api: ApiSession, source: String, sourceVersion: Long, sourceIds: JList[JList[String]],
       operatorId: Long, step: String, oldLayouts: String, newLayouts: String, target: String,
-      targetVersion: Long, partitions: Int): JList[JList[String]] = {
+      targetVersion: Long, partitions: Int, job: ApiFrame, drops: Boolean): Rewritten = {
     val session = api.asInstanceOf[SparkSession]
     val stores = StoreSpec.parseAll(newLayouts)
     val old = if (source == null || oldLayouts == null) Nil else StoreSpec.parseAll(oldLayouts)
@@ -41,11 +46,13 @@ object RewriteState {
       else read(session, StoreFiles.of(session, source, operatorId), sourceVersion,
         sourceIds.asScala.map(_.asScala.toSeq).toSeq, old, stores, partitions)
     val files = StoreFiles.of(session, target, operatorId)
-    val written = rows.partitionBy(new Numbered(partitions)).mapPartitionsWithIndex { (p, rows) =>
-      Iterator.single((p, write(files, stores, p, targetVersion, rows)))
-    }.collect().sortBy(_._1)
+    val merge = if (old.exists(_.asCame)) Some(KeyMerge.of(job, step, drops)) else None
+    val written = try rows.partitionBy(new Numbered(partitions)).mapPartitionsWithIndex { (p, rows) =>
+      val (ids, lost) = write(files, stores, p, targetVersion, rows, merge)
+      Iterator.single((p, ids, lost))
+    }.collect().sortBy(_._1) catch { case e: SparkException => throw KeyMerge.refusal(e).getOrElse(e) }
     writeMetadata(session, source, operatorId, step, stores, target, partitions)
-    written.map(_._2.asJava).toSeq.asJava
+    new Rewritten(written.map(_._2.asJava).toSeq.asJava, written.map(_._3).sum)
   }
 
   private def read(session: SparkSession, files: StoreFiles, version: Long,
@@ -85,15 +92,16 @@ object RewriteState {
   }
 
   private def write(files: StoreFiles, stores: Seq[StoreSpec], partition: Int, version: Long,
-      rows: Iterator[(Int, Array[Byte])]): Seq[String] = {
+      rows: Iterator[(Int, Array[Byte])], merge: Option[KeyMerge]): (Seq[String], Long) = {
     val open = new Array[OpenForWriting](stores.length)
     try {
       stores.indices.foreach(i => open(i) = files.write(stores(i), partition, version))
-      rows.foreach { case (_, bytes) =>
-        val row = new StoredRow(bytes)
-        open(row.store).put(row)
+      val stored = rows.map { case (_, bytes) => new StoredRow(bytes) }
+      val lost = merge match {
+        case None => stored.foreach(row => open(row.store).put(row)); 0L
+        case Some(m) => m.write(stores, open.map(_.store), stored)
       }
-      open.toSeq.map(_.commit())
+      (open.toSeq.map(_.commit()), lost)
     } finally open.foreach(o => if (o != null) o.close())
   }
 

@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.classic.{DataFrame, SparkSession}
 import org.apache.spark.sql.execution.streaming.state._
-import org.apache.spark.sql.headgate.StoreSpec
+import org.apache.spark.sql.headgate.{NormalKeys, StoreSpec}
 import org.apache.spark.sql.types._
 import org.apache.spark.util.CompletionIterator
 
@@ -59,7 +59,8 @@ object StateRows {
       s"not (${got.map(_.simpleString).mkString(", ")})")
     val rows = key.queryExecution.executedPlan.executeCollect()
     require(rows.length == 1, s"a key is one row, not ${rows.length}")
-    UnsafeProjection.create(types.toArray).apply(rows.head).copy()
+    val columns = types.zipWithIndex.map { case (t, i) => BoundReference(i, t, nullable = true) }
+    UnsafeProjection.create(if (spec.asCame) columns else columns.map(NormalKeys.of)).apply(rows.head).copy()
   }
 
   private def read(session: SparkSession, folder: String, operatorId: Long, spec: StoreSpec,

@@ -74,7 +74,7 @@ final class OpenForReading(provider: StateStoreProvider, val store: ReadStateSto
   }
 }
 
-final class OpenForWriting(spec: StoreSpec, provider: StateStoreProvider, store: StateStore) {
+final class OpenForWriting(spec: StoreSpec, provider: StateStoreProvider, val store: StateStore) {
   private val key = new UnsafeRow(spec.keySchema.length)
   private val value = new UnsafeRow(spec.valueSchema.length)
 

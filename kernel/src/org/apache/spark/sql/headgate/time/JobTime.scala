@@ -6,6 +6,8 @@ import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
+import org.apache.spark.sql.headgate.StepCounter
+
 /**
  * What is known of a source; all times in milliseconds.
  *
@@ -29,14 +31,25 @@ final case class SourceTime(delay: Long, idleAfter: Option[Long], watermark: Opt
  * the time in which the job was down if rows were waiting. So silence counts until `known`, the time of
  * the last batch, for which all sources were asked.
  */
-final class JobTime private (private var sources: Map[String, SourceTime], private var known: Option[Long]) {
+final class JobTime private (private var sources: Map[String, SourceTime],
+    private var waiting: Map[String, Waiting], private var known: Option[Long]) {
   private val watched = mutable.ArrayBuffer.empty[(String, NewestTime)]
+  private val watchedSteps = mutable.LinkedHashMap.empty[String, (WaitingTimes, StepCounter, StepCounter)]
 
   /** What a node of the plan sees of a source in the batch that is under way. */
   def watch(source: String, times: NewestTime): Unit = watched.synchronized(watched += source -> times)
 
+  /** What a step sees of the rows that wait in it: their times, those that came, those that left. */
+  def watchWaiting(step: String, times: WaitingTimes, added: StepCounter, removed: StepCounter): Unit =
+    watched.synchronized(watchedSteps(step) = (times, added, removed))
+
   /** A batch of this time has what the watched nodes saw. */
   def batchEnds(time: Long): Unit = {
+    waiting = waiting ++ watchedSteps.map { case (step, (times, added, removed)) =>
+      val rows = waiting.get(step).fold(0L)(_.rows) + added.value - removed.value
+      step -> Waiting(rows, times.leastMs, times.until)
+    }
+    watchedSteps.clear()
     val seen = watched.toSeq.groupMap(_._1)(_._2)
     watched.clear()
     known = Some(time)
@@ -44,13 +57,16 @@ final class JobTime private (private var sources: Map[String, SourceTime], priva
       val now = seen.getOrElse(name, Nil)
       if (!now.exists(_.rows > 0)) name -> s.copy(since = s.since.orElse(Some(time)))
       else {
-        val newest = now.flatMap(_.newestMs).map(_ - s.delay) ++ s.watermark
+        val newest = now.flatMap(_.newestMs).map(Saturating.minus(_, s.delay)) ++ s.watermark
         name -> s.copy(watermark = newest.maxOption, rowsAt = Some(time), since = Some(time))
       }
     }
   }
 
-  /** The least watermark of the sources that are not idle; none while one of them has none. */
+  /**
+   * The least watermark of the sources that are not idle; none while one of them has none. If all are
+   * idle, nobody can be waited for: the greatest, as in Flink. Rows that wait hold it at their time.
+   */
   def watermark: Option[Long] = watermarkAt(known)
 
   /** What it would be if a batch found now that those without rows still have none. */
@@ -58,8 +74,11 @@ final class JobTime private (private var sources: Map[String, SourceTime], priva
 
   private def watermarkAt(until: Option[Long]): Option[Long] = {
     val counting = sources.values.filter(_.idleSince(until).isEmpty)
-    if (counting.isEmpty || counting.exists(_.watermark.isEmpty)) None
-    else Some(counting.map(_.watermark.get).min)
+    val marked =
+      if (counting.isEmpty) sources.values.flatMap(_.watermark).maxOption
+      else if (counting.exists(_.watermark.isEmpty)) None
+      else Some(counting.map(_.watermark.get).min)
+    marked.map(mark => (waiting.values.flatMap(_.least) ++ Seq(mark)).min)
   }
 
   /** For the journal; from it the checkpoint's record has it, and the next start from the record. */
@@ -80,6 +99,13 @@ final class JobTime private (private var sources: Map[String, SourceTime], priva
       put(node, "idle_after", s.idleAfter)
       put(node, "idle_since", s.idleSince(known))
     }
+    val steps = root.putObject("waiting")
+    waiting.toSeq.filter(_._2.rows > 0).sortBy(_._1).foreach { case (step, w) =>
+      val node = steps.putObject(step)
+      node.put("rows", w.rows)
+      put(node, "least", w.least)
+      put(node, "until", w.until)
+    }
     root.toString
   }
 }
@@ -89,7 +115,8 @@ object JobTime {
 
   /**
    * @param text    `at` and `sources`: name to `delay`, `idle_after`, and where it was: `watermark`,
-   *                `rows_at`, `since`; null or left out where there is nothing
+   *                `rows_at`, `since`; null or left out where there is nothing. `waiting`: step to
+   *                `rows`, `least`, `until`, as they stand in the journal
    * @param advance watermarks that sources have at least, as if rows had come (tests)
    */
   def parse(text: String, advance: String): JobTime = {
@@ -103,6 +130,10 @@ object JobTime {
       val to = number(ahead, name).filter(t => kept.watermark.forall(_ < t))
       name -> to.fold(kept)(t => kept.copy(watermark = Some(t), since = None))
     }
-    new JobTime(sources.toMap, number(json, "at"))
+    val waiting = Option(json.get("waiting")).toSeq.flatMap(_.properties().asScala).map { entry =>
+      val node = entry.getValue
+      entry.getKey -> Waiting(number(node, "rows").getOrElse(0L), number(node, "least"), number(node, "until"))
+    }
+    new JobTime(sources.toMap, waiting.toMap, number(json, "at"))
   }
 }

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.headgate.window
 
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.optimizer.{CollapseProject, DecimalAggregates, ReplaceExpressions}
 import org.apache.spark.sql.catalyst.planning.PhysicalAggregation
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan, Project, UnaryNode}
@@ -22,6 +23,8 @@ case class KeyedWindow(child: LogicalPlan, spec: Windowing, keys: Int, stores: S
     conditions: Seq[Expression], lateRow: Option[StructType], late: LateBefore,
     output: Seq[Attribute]) extends UnaryNode with KeepsState {
   override def step: String = spec.step
+  /** The aggregate functions, whose buffers the state has. */
+  def functions: Seq[AggregateExpression] = KeyedWindow.functions(KeyedWindow.aggregation(child))._1
   override def producedAttributes: AttributeSet = AttributeSet(output)
   @transient override lazy val references: AttributeSet = child.outputSet
   override protected def withNewChildInternal(c: LogicalPlan): KeyedWindow = copy(child = c)
@@ -41,9 +44,15 @@ object KeyedWindow {
 
   /** The layout of the state of such an aggregation, before or after the optimizer saw it. */
   def layout(aggregate: Aggregate, keys: Int, windowing: Windowing): Seq[StoreSpec] = {
+    val (made, grouping, results) = functions(aggregate)
+    WindowStores.of(grouping.take(keys).map(_.dataType), WindowStores.named(made, results), windowing)
+  }
+
+  private def functions(aggregate: Aggregate)
+      : (Seq[AggregateExpression], Seq[NamedExpression], Seq[NamedExpression]) = {
     // both rules change what a function keeps, and run on any node: do it as they will
-    val PhysicalAggregation(grouping, functions, results, _) =
+    val PhysicalAggregation(grouping, made, results, _) =
       DecimalAggregates(ReplaceExpressions(aggregate)): @unchecked
-    WindowStores.of(grouping.take(keys).map(_.dataType), WindowStores.named(functions, results), windowing)
+    (made, grouping, results)
   }
 }

@@ -9,6 +9,7 @@ import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.headgate._
 import org.apache.spark.sql.headgate.tick.Drained
+import org.apache.spark.sql.headgate.time.Saturating
 import org.apache.spark.sql.types.StructType
 
 /**
@@ -43,7 +44,7 @@ case class KeyedWindowExec(child: SparkPlan, spec: Windowing, keys: Seq[Attribut
   @transient private lazy val watermarks: (Long, Long) = batch.fold((Long.MinValue, Long.MinValue)) { b =>
     val drained = Drained.of(session)
     def micros(millis: Long, ended: Boolean) =
-      if (ended) Long.MaxValue else if (millis > 0) millis * 1000L - behind else Long.MinValue
+      if (ended) Long.MaxValue else if (millis > 0) Saturating.micros(millis) - behind else Long.MinValue
     (micros(b.watermarkBeforeMs, drained.before), micros(b.watermarkMs, drained.now))
   }
 
@@ -52,7 +53,7 @@ case class KeyedWindowExec(child: SparkPlan, spec: Windowing, keys: Seq[Attribut
   @transient private lazy val clockDue = new LeastDeadline
   override def shouldRunAnotherBatch(watermark: Long): Boolean = {
     val next = RunningBatch.nextWatermarkMs(session)
-    next > 0 && due.value <= next * 1000L - behind ||
+    next > 0 && due.value <= Saturating.micros(next) - behind ||
       spec.clock > 0 && clockDue.value <= System.currentTimeMillis() + JobClock.offset(session)
   }
 

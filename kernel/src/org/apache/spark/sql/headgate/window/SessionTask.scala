@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.headgate.OpenStores
+import org.apache.spark.sql.headgate.time.Saturating
 import org.apache.spark.sql.types._
 
 /**
@@ -35,7 +36,7 @@ final class SessionTask(plan: WindowPlan, opened: OpenStores, input: Iterator[In
   /** @param kept the ends under which parts of it are in the state */
   private final class Session(val start: Long, val end: Long, val kept: List[Long], val fresh: UnsafeRow) {
     def touches(from: Long, to: Long): Boolean = start <= to && from <= end
-    def isOpen: Boolean = end + spec.lateness > before
+    def isOpen: Boolean = Saturating.plus(end, spec.lateness) > before
   }
 
   private def keyAt(key: UnsafeRow, end: Long): UnsafeRow = {

@@ -95,8 +95,7 @@ object WindowApi {
       row: Option[Seq[String]]): ApiFrame = {
     val at = ExpressionUtils.expression(quoted(time))
     val end =
-      if (window.session) ExpressionUtils.column(PreciseTimestampConversion(
-        Add(PreciseTimestampConversion(at, TimestampType, LongType), Literal(window.size)), LongType, TimestampType))
+      if (window.session) ExpressionUtils.column(SessionEnd(at, window.size))
       else if (window.slide == window.size) ExpressionUtils.column(
         OpenWindowEnd(at, late, window.size, window.offset, window.lateness))
       else explode(ExpressionUtils.column(

@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.headgate._
+import org.apache.spark.sql.headgate.time.Saturating
 import org.apache.spark.sql.types._
 
 /**
@@ -116,7 +117,7 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
   private def early(): Iterator[InternalRow] =
     if (changed == null || !closesAll && !ticked && reached == Long.MinValue) Iterator.empty
     else closing(between(Long.MinValue, if (closesAll || ticked || spec.session) Long.MaxValue
-      else reached + spec.size - 1, changed)).map { pair =>
+      else Saturating.plus(reached, spec.size - 1), changed)).map { pair =>
       val key = pair.key.copy()
       val found = if (timeOf(key) > now) store.get(key) else null
       val silent = found == null || buffers.since(found) == 0L
@@ -159,18 +160,18 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
         .foreach(pair => remove(pair.key))
 
   private def lessLateness(time: Long): Long =
-    if (time == Long.MinValue || time == Long.MaxValue) time else time - spec.lateness
+    if (time == Long.MinValue || time == Long.MaxValue) time else Saturating.minus(time, spec.lateness)
 
   /** Tells the driver when there is something to do next. */
   private def tellNext(): Unit = if (!closesAll) {
     def first(it: StateStoreIterator[UnsafeRowPair]): Option[Long] =
       try if (it.hasNext) Some(timeOf(it.next().key)) else None finally it.close()
     first(between(now, Long.MaxValue)).foreach(plan.due.add(_))
-    if (spec.lateness > 0) first(between(removeTo, now)).foreach(end => plan.due.add(end + spec.lateness))
+    if (spec.lateness > 0) first(between(removeTo, now)).foreach(end => plan.due.add(Saturating.plus(end, spec.lateness)))
     if (changed != null) first(changed.iterator()).foreach { end =>
       if (spec.every > 0) {
         val from = math.max(if (now == Long.MinValue) 0L else now, if (spec.session) 0L else end - spec.size)
-        plan.due.add((Math.floorDiv(from, spec.every) + 1) * spec.every)
+        plan.due.add(Saturating.times(Math.floorDiv(from, spec.every) + 1, spec.every))
       }
       if (spec.clock > 0) plan.clock.due.add((plan.clock.now / clockMs + 1) * clockMs)
     }

@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.codegen._
 import org.apache.spark.sql.catalyst.expressions.codegen.Block._
 import org.apache.spark.sql.catalyst.util.GenericArrayData
+import org.apache.spark.sql.headgate.time.Saturating
 import org.apache.spark.sql.types._
 
 /**
@@ -34,7 +35,7 @@ case class OpenWindowEnd(child: Expression, late: LateBefore, size: Long, offset
     if (time == null) null
     else {
       val end = WindowTime.end(time.asInstanceOf[Long], size, offset)
-      if (end + lateness <= late.micros) null else end
+      if (Saturating.plus(end, lateness) <= late.micros) null else end
     }
   }
 
@@ -42,13 +43,14 @@ case class OpenWindowEnd(child: Expression, late: LateBefore, size: Long, offset
     val time = child.genCode(ctx)
     val holder = ctx.addReferenceObj("late", late, classOf[LateBefore].getName)
     val windows = classOf[WindowTime].getName
+    val sums = WindowTime.Sums
     ev.copy(code = code"""
       ${time.code}
       boolean ${ev.isNull} = ${time.isNull};
       long ${ev.value} = 0L;
       if (!${ev.isNull}) {
         ${ev.value} = $windows.end(${time.value}, ${size}L, ${offset}L);
-        ${ev.isNull} = ${ev.value} + ${lateness}L <= $holder.micros();
+        ${ev.isNull} = $sums.plus(${ev.value}, ${lateness}L) <= $holder.micros();
       }""")
   }
 
@@ -63,7 +65,7 @@ case class IsClosed(child: Expression, late: LateBefore, lateness: Long) extends
 
   override def eval(row: InternalRow): Any = {
     val end = child.eval(row)
-    end == null || end.asInstanceOf[Long] + lateness <= late.micros
+    end == null || Saturating.plus(end.asInstanceOf[Long], lateness) <= late.micros
   }
 
   override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
@@ -71,7 +73,8 @@ case class IsClosed(child: Expression, late: LateBefore, lateness: Long) extends
     val holder = ctx.addReferenceObj("late", late, classOf[LateBefore].getName)
     ev.copy(isNull = FalseLiteral, code = code"""
       ${end.code}
-      boolean ${ev.value} = ${end.isNull} || ${end.value} + ${lateness}L <= $holder.micros();""")
+      boolean ${ev.value} = ${end.isNull} ||
+        ${WindowTime.Sums}.plus(${end.value}, ${lateness}L) <= $holder.micros();""")
   }
 
   override protected def withNewChildInternal(c: Expression): IsClosed = copy(child = c)
@@ -89,11 +92,18 @@ case class OpenWindowEnds(child: Expression, late: LateBefore, size: Long, slide
     if (time == null) OpenWindowEnds.None
     else {
       val at = time.asInstanceOf[Long]
-      val last = WindowTime.end(at, slide, offset) - slide + size // of the newest that has begun
+      var start = WindowTime.start(at, slide, offset) // of the newest that has begun
+      val beyond = start > Long.MaxValue - size // windows that would end after time itself end with it
+      while (start > Long.MaxValue - size) start -= slide
+      val last = start + size
       var first = last
-      while (first - slide > at && first - slide + lateness > late.micros) first -= slide
-      if (last <= at || last + lateness <= late.micros) OpenWindowEnds.None
-      else new GenericArrayData(Array.tabulate[Any](((last - first) / slide + 1).toInt)(first + _ * slide))
+      while (first - slide > at && Saturating.plus(first - slide, lateness) > late.micros) first -= slide
+      val ends =
+        if (last <= at || Saturating.plus(last, lateness) <= late.micros) Array.empty[Any]
+        else Array.tabulate[Any](((last - first) / slide + 1).toInt)(first + _ * slide)
+      if (beyond) new GenericArrayData(ends :+ Long.MaxValue)
+      else if (ends.isEmpty) OpenWindowEnds.None
+      else new GenericArrayData(ends)
     }
   }
 
@@ -102,6 +112,16 @@ case class OpenWindowEnds(child: Expression, late: LateBefore, size: Long, slide
 
 object OpenWindowEnds {
   private val None = new GenericArrayData(Array[Any](null))
+}
+
+/** The end of the session that a row makes alone: its time and the gap. */
+case class SessionEnd(child: Expression, gap: Long) extends UnaryExpression {
+  override def dataType: DataType = TimestampType
+  override def foldable: Boolean = false
+  override protected def nullSafeEval(time: Any): Any = Saturating.plus(time.asInstanceOf[Long], gap)
+  override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode =
+    defineCodeGen(ctx, ev, time => s"${WindowTime.Sums}.plus($time, ${gap}L)")
+  override protected def withNewChildInternal(c: Expression): SessionEnd = copy(child = c)
 }
 
 /** A key that all rows share. The optimizer must not see that: it drops constants from a grouping. */
@@ -143,7 +163,14 @@ final class RowPacker(schema: StructType) extends Serializable {
 final class WindowTime private ()
 
 object WindowTime {
-  /** The end of the window of a size, counted from an offset, that a time falls into. */
-  def end(time: Long, size: Long, offset: Long): Long =
-    time - Math.floorMod(time - offset, size) + size
+  /** What generated code calls for sums of times. */
+  val Sums: String = Saturating.getClass.getName.stripSuffix("$")
+
+  /** The start of the window of a size, counted from an offset, that a time falls into. */
+  def start(time: Long, size: Long, offset: Long): Long =
+    Saturating.minus(time,
+      if (offset == 0L) Math.floorMod(time, size) else Math.floorMod(Math.floorMod(time, size) - offset, size))
+
+  /** Its end; the last windows end with time itself. */
+  def end(time: Long, size: Long, offset: Long): Long = Saturating.plus(start(time, size, offset), size)
 }

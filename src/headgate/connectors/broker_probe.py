@@ -1,0 +1,130 @@
+"""Whether a broker answers at all: one small request over a connection of its own.
+
+Clients of brokers try again for a minute before they say anything. A probe needs no client, no
+credentials and no topic, so it can be asked beside a job at any time.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from headgate.connectors.base import Sink, Source
+
+if TYPE_CHECKING:
+    from headgate.plan import BuiltJob
+
+# ApiVersions of version 0: every broker answers it, also before a client has signed in.
+_KAFKA = struct.pack(">ihhih", 18, 18, 0, 1, 8) + b"headgate"
+# A frame with the command CONNECT: the client's name, and version 12 of the protocol.
+_CONNECT = b"\x0a\x08headgate" + b"\x20\x0c"
+_COMMAND = b"\x08\x02\x12" + bytes([len(_CONNECT)]) + _CONNECT
+_PULSAR = struct.pack(">ii", len(_COMMAND) + 4, len(_COMMAND)) + _COMMAND
+_REQUESTS = {"kafka": _KAFKA, "pulsar": _PULSAR}
+
+
+@dataclass(frozen=True)
+class Service:
+    """A broker or cluster by the addresses that a job knows of it."""
+
+    system: str
+    """kafka or pulsar."""
+    hosts: tuple[str, ...]
+    """Each host:port."""
+    tls: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.system} broker{'s' * (len(self.hosts) > 1)} {', '.join(self.hosts)}"
+
+    @staticmethod
+    def of(asked: Source | Sink) -> Service | None:
+        """The service that a source or sink lives in, if it lives in one.
+
+        >>> from headgate.connectors.address import Topic
+        >>> str(Service.of(Topic("kafka://a:9092,b:9092/orders")))
+        'kafka brokers a:9092, b:9092'
+        >>> Service.of(Topic("pulsar+ssl://c:6651/shop/live/orders"))
+        Service(system='pulsar', hosts=('c:6651',), tls=True)
+        """
+        scheme, separator, rest = asked.describe().partition("://")
+        system = scheme.removesuffix("+ssl")
+        if not separator or system not in _REQUESTS:
+            return None
+        options: dict[str, Any] = dict(getattr(asked, "options", {}))
+        protocol = options.get("security.protocol", options.get("kafka.security.protocol", ""))
+        tls = scheme.endswith("+ssl") or "SSL" in str(protocol).upper().replace("SASL", "")
+        return Service(system, tuple(rest.partition("/")[0].split(",")), tls)
+
+    def answers(self, timeout: float) -> bool:
+        """Whether one of the addresses answers within so many seconds."""
+        with ThreadPoolExecutor(len(self.hosts)) as pool:
+            return any(pool.map(lambda host: self._answers(host, timeout), self.hosts))
+
+    def _answers(self, host: str, timeout: float) -> bool:
+        name, _, port = host.rpartition(":")
+        try:
+            address = (name.strip("[]"), int(port))
+            with socket.create_connection(address, timeout=timeout) as connection:
+                connection.settimeout(timeout)
+                if self.tls:
+                    return _shakes_hands(connection)
+                connection.sendall(_REQUESTS[self.system])
+                return bool(connection.recv(1))
+        except (OSError, ValueError):
+            return False
+
+
+def _shakes_hands(connection: socket.socket) -> bool:
+    """Whether somebody speaks TLS there; whom we trust is for the job's own clients."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        with context.wrap_socket(connection):
+            return True
+    except ssl.SSLError:
+        return True  # it answered, although it wants something else than we have
+
+
+@dataclass(frozen=True)
+class Used:
+    """A service with the steps of a job that need it."""
+
+    service: Service
+    steps: tuple[str, ...]
+    addresses: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.service} of {', '.join(self.steps)}"
+
+
+def services_of(built: BuiltJob) -> list[Used]:
+    """The services of a job's sources, tables and sinks, each once."""
+    found: dict[Service, list[tuple[str, str]]] = {}
+    for step, asked in connectors_of(built):
+        with suppress(Exception):  # what is wrong with a step is said by its own check
+            service = Service.of(asked)
+            if service is not None:
+                found.setdefault(service, []).append((step, asked.describe()))
+    return [
+        Used(service, tuple(step for step, _ in steps), tuple(address for _, address in steps))
+        for service, steps in found.items()
+    ]
+
+
+def connectors_of(built: BuiltJob) -> Iterator[tuple[str, Source | Sink]]:
+    """Every source, table and sink of a job with the name of its step."""
+    from headgate.plan import SinkOp, SourceOp, TableOp
+
+    for node in built.nodes:
+        operation = node.operation
+        if isinstance(operation, SourceOp | TableOp) and isinstance(operation.source, Source):
+            yield node.step.id, operation.source
+        elif isinstance(operation, SinkOp):
+            yield node.step.id, operation.sink

@@ -1,0 +1,1 @@
+"""Faults below and beside the process, against real jobs."""

@@ -1,0 +1,36 @@
+"""A short run of the nemesis with a fixed seed; `make nemesis` runs it for as long as one likes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.nemesis.faults import KINDS
+from tests.nemesis.run import Plan, Round, play, report
+from tests.nemesis.world import Logs
+
+# Those that take long, or need more than a user has, are for longer runs.
+SHORT = {
+    "kafka": ("kill driver", "answer lost", "request held back", "resets", "stop JVM"),
+    "log": ("kill JVM", "kill Python worker", "state file lost", "stop driver"),
+}
+
+
+def test_a_schedule_is_the_same_again_with_its_seed(tmp_path: Path) -> None:
+    def drawn(seed: int) -> list[str]:
+        one = Round(3, seed, "process", Logs(tmp_path), tmp_path, faults=40, kinds=KINDS)
+        return [f"{fault} {fault.wait} {fault.settle}" for fault in one.schedule]
+
+    assert drawn(5) == drawn(5) != drawn(6)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("system", ["kafka", "log"])
+def test_a_job_is_exact_under_some_faults(tmp_path: Path, system: str) -> None:
+    kinds = [kind for kind in KINDS if kind.name in SHORT[system]]
+    plan = Plan(seed=4, minutes=0, faults=4, rounds=[("process", system)], kinds=kinds)
+    told = play(plan, tmp_path)
+    print(report(told, plan, 0))
+    assert told.faults == 4 and told.rows > 0
+    assert not told.findings, report(told, plan, 0)
