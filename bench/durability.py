@@ -25,10 +25,10 @@ from pyspark.sql import SparkSession
 import headgate as hg
 from bench.data import Segment, Sizes, item_line, order_lines, user_line
 from bench.tws import ITEM, ORDER, USER
-from headgate.connectors.log_files import Record, TopicFiles
+from headgate.connectors.log.files import Record, TopicFiles
+from headgate.home.layout import Home
 from headgate.runtime.run import run
 from headgate.runtime.session import get_session
-from headgate.snapshots.home import Home
 
 Durability = Literal["disk", "process"]
 MODES: tuple[Durability, Durability] = ("process", "disk")

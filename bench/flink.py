@@ -13,7 +13,7 @@ from bench.data import TABLES, topic_records
 from bench.java import java, javac
 from bench.process import Finished, progress_printer, run_measured
 from bench.result import Result, result
-from headgate.brokers.jars import fetch
+from headgate.jvm.jars import fetch
 
 _HERE = Path(__file__).resolve().parent
 LOCK = _HERE / "flink.lock"

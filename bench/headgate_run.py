@@ -46,8 +46,8 @@ def run_headgate(data_dir: Path, out_dir: Path) -> Result:
 def _main(data_dir: Path, out_dir: Path, began: float) -> None:
     import headgate as hg
     from bench.tws import ITEM, ORDER, USER
+    from headgate.home.layout import Home
     from headgate.runtime.session import get_session
-    from headgate.snapshots.home import Home
 
     work = out_dir / "_headgate"
     waiting = work / "orders"

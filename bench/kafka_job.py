@@ -14,8 +14,8 @@ from typing import Any
 
 import headgate as hg
 from bench.tws import ITEM, ORDER, USER
+from headgate.home.layout import Home
 from headgate.runtime.session import get_session
-from headgate.snapshots.home import Home
 
 _CONF = {"spark.driver.memory": "4g"}
 JOB = "bench_kafka"

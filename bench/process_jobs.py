@@ -147,11 +147,11 @@ def _tws_each(spark: SparkSession, data_dir: Path, out_dir: Path, batch: int) ->
 def _run_tws(
     spark: SparkSession, processor: StatefulProcessor, data_dir: Path, out_dir: Path, batch: int
 ) -> None:
-    from headgate import kernel
-    from headgate.connectors.log import LogSource
+    from headgate import jvm
+    from headgate.connectors.log.connector import LogSource
 
     source = LogSource(str(data_dir / TOPIC), schema=READING, options={"max_records": str(batch)})
-    readings = kernel.decode(
+    readings = jvm.decode(
         source.records(spark, table=False), source.struct(), topic=source.describe(), step=TOPIC,
         malformed="fail",
     )  # fmt: skip

@@ -116,7 +116,7 @@ class _Running:
     """A job that runs while its topic is written to, and the times of its batches."""
 
     def __init__(self, folder: Path, spark: SparkSession, job: hg.JobDef) -> None:
-        from headgate.connectors.log_files import TopicFiles
+        from headgate.connectors.log.files import TopicFiles
 
         self._topic = TopicFiles(folder / "in")
         self._topic.create(2)
@@ -127,7 +127,7 @@ class _Running:
 
     def send(self, rows: Iterable[Visit | Sale]) -> float:
         """Send events and wait until they are taken; milliseconds of their batches, summed."""
-        from headgate.connectors.log_files import Record
+        from headgate.connectors.log.files import Record
 
         before = sum(ms for _, ms in self._times.values())
         records = [Record(json.dumps(asdict(row)), str(row.user)) for row in rows]

@@ -21,9 +21,9 @@ import pulsar
 from pyspark.sql import SparkSession
 
 from headgate.brokers import PulsarBroker
-from headgate.connectors.pulsar_client import PulsarAccess
-from headgate.connectors.pulsar_names import PulsarTopicName
-from headgate.connectors.pulsar_source import PulsarSource
+from headgate.connectors.pulsar.client import PulsarAccess
+from headgate.connectors.pulsar.names import PulsarTopicName
+from headgate.connectors.pulsar.source import PulsarSource
 from headgate.runtime.session import get_session
 from tests.pulsar.client import Pulsar
 

@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 
 import headgate as hg
-from headgate.connectors.log_files import Record, TopicFiles
+from headgate.connectors.log.files import Record, TopicFiles
+from headgate.home.layout import Home
 from headgate.runtime.session import get_session
-from headgate.snapshots.home import Home
 from headgate.snapshots.savepoints import SavepointRecord, create_savepoint
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from headgate.snapshots.home import Home
-from headgate.snapshots.model import CheckpointRecord, SourceOffsets
+from headgate.home.layout import Home
+from headgate.home.model import CheckpointRecord, SourceOffsets
 from headgate.ui.app import create_app
 
 PATHS = (

@@ -39,7 +39,7 @@ def run_spark_job(
 
 def _with_closing_row(topic: Path, target: Path) -> None:
     """A copy of the topic, by links, with one more record."""
-    from headgate.connectors.log_files import Record, TopicFiles
+    from headgate.connectors.log.files import Record, TopicFiles
 
     for file in sorted(topic.glob("partition-*/*.jsonl")):
         (target / file.parent.name).mkdir(parents=True, exist_ok=True)
@@ -86,12 +86,12 @@ def _headgate(spark: SparkSession, data_dir: Path, out_dir: Path, batch: int) ->
 def _spark(spark: SparkSession, data_dir: Path, out_dir: Path, batch: int) -> None:
     from pyspark.sql import functions as F
 
-    from headgate import kernel
-    from headgate.connectors.log import LogSource
+    from headgate import jvm
+    from headgate.connectors.log.connector import LogSource
 
     work = out_dir / "_work"
     source = LogSource(str(work / TOPIC), schema=EVENT, options={"max_records": str(batch)})
-    events = kernel.decode(
+    events = jvm.decode(
         source.records(spark, table=False), source.struct(), topic=source.describe(), step=TOPIC,
         malformed="fail",
     )  # fmt: skip

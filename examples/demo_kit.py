@@ -17,7 +17,7 @@ from typing import Any
 
 from headgate.brokers import KafkaBroker, PulsarBroker
 from headgate.connectors.topic_client import open_topic
-from headgate.snapshots.home import Home
+from headgate.home.layout import Home
 
 _MEGABYTES = {"kafka": 45, "pulsar": 252}
 

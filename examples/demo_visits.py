@@ -13,7 +13,7 @@ from typing import Any
 from demo_kit import generate, local_broker, must, rows, say, start, totals, typed, wait_until
 
 from headgate.brokers import KafkaBroker
-from headgate.snapshots.home import Home
+from headgate.home.layout import Home
 
 HERE = Path(__file__).resolve().parent / "visits"
 _WINDOW_SECONDS = 45

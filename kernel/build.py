@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "kernel" / "src"
 PACKAGE = ROOT / "src" / "headgate"
 JAR = PACKAGE / "jars" / "headgate-kernel.jar"
-LOCKS = PACKAGE / "brokers" / "locks"
+LOCKS = PACKAGE / "jvm" / "locks"
 CLIENTS = (LOCKS / "kafka-connector-4.2.0.lock", LOCKS / "pulsar-client-4.2.4.lock")
 
 OPTIONS = ("-deprecation", "-feature", "-unchecked", "-encoding", "UTF-8")
@@ -39,21 +39,20 @@ class BuildError(Exception):
 
 @contextlib.contextmanager
 def _headgate_modules() -> Iterator[tuple[Any, Any, Any]]:
-    """headgate.java, .spark_jars and .brokers.jars, without running headgate/__init__.py.
+    """headgate.jvm.java, .spark_jars and .jars, without running a package's __init__.py.
 
     A build environment has pyspark and nothing else of what the package imports.
     """
-    names = (
-        "headgate", "headgate.errors", "headgate.java", "headgate.spark_jars",
-        "headgate.brokers", "headgate.brokers.jars", "headgate.secrets",
-    )  # fmt: skip
+    packages = ("headgate", "headgate.base", "headgate.jvm")
+    modules = ("headgate.jvm.java", "headgate.jvm.spark_jars", "headgate.jvm.jars")
+    names = (*packages, *modules, "headgate.base.errors", "headgate.base.secrets")
     before = {name: sys.modules.pop(name) for name in names if name in sys.modules}
-    for package in (names[0], names[4]):
+    for package in packages:
         bare = types.ModuleType(package)
-        bare.__path__ = [str(PACKAGE / package.removeprefix("headgate").removeprefix("."))]
+        bare.__path__ = [str(PACKAGE.parent.joinpath(*package.split(".")))]
         sys.modules[package] = bare
     try:
-        java, spark_jars, jars = (importlib.import_module(names[i]) for i in (2, 3, 5))
+        java, spark_jars, jars = (importlib.import_module(name) for name in modules)
         yield java, spark_jars, jars
     finally:
         for name in names:

@@ -12,12 +12,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import headgate as hg
-from headgate.connectors.log_files import TopicFiles
+from headgate.connectors.log.files import TopicFiles
+from headgate.home.layout import Home
+from headgate.home.model import CheckpointRecord
+from headgate.home.operations import Operations
 from headgate.runtime.run import RunOutcome, run
 from headgate.runtime.stopping import StopRequest
-from headgate.snapshots.home import Home
-from headgate.snapshots.model import CheckpointRecord
-from headgate.snapshots.operations import Operations
 
 
 class Reading:

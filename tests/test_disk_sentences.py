@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.disk import disk_trouble
+from headgate.base.disk import disk_trouble
 from headgate.failures import Reason, explain
 from tests.reliability.small_disk import needs_mounts, small_disk
 

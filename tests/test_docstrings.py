@@ -15,7 +15,7 @@ MODULES = sorted(m.name for m in pkgutil.walk_packages(headgate.__path__, "headg
 
 
 def test_there_are_modules_to_look_at() -> None:
-    assert "headgate.stream" in MODULES and "headgate.connectors.log" in MODULES
+    assert "headgate.api.stream" in MODULES and "headgate.connectors.log.connector" in MODULES
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate import doctor
-from headgate.doctor import Check, run_checks
-from headgate.errors import HeadgateError
-from headgate.spark_jars import KernelJar, find_spark_jars, read_kernel_jar
+from headgate.base.errors import HeadgateError
+from headgate.doctor import checks as doctor
+from headgate.doctor.checks import Check, run_checks
+from headgate.jvm.spark_jars import KernelJar, find_spark_jars, read_kernel_jar
 
 
 def check(name: str, *, home: Path | str, live: bool = False) -> Check:

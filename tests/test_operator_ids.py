@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import headgate as hg
-from headgate.errors import GraphError
+from headgate.base.errors import GraphError
 from headgate.graph import operator_id
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
-from headgate.spark_jars import find_spark_jars, read_kernel_jar
+from headgate.jvm.spark_jars import find_spark_jars, read_kernel_jar
 
 ROOT = Path(__file__).resolve().parent.parent
 DUMMY = """package org.apache.spark.sql.headgate
@@ -53,21 +53,20 @@ def checkout(tmp_path: Path) -> Path:
     sources = copy / "kernel" / "src" / "org"
     sources.mkdir(parents=True)
     (sources / "Dummy.scala").write_text(DUMMY)
-    (copy / "src" / "headgate" / "brokers").mkdir(parents=True)
-    shutil.copytree(
-        ROOT / "src" / "headgate" / "brokers" / "locks",
-        copy / "src" / "headgate" / "brokers" / "locks",
-    )
+    jvm, base = (copy / "src" / "headgate" / room for room in ("jvm", "base"))
+    jvm.mkdir(parents=True)
+    base.mkdir()
+    shutil.copytree(ROOT / "src" / "headgate" / "jvm" / "locks", jvm / "locks")
     for name in (
         "kernel/build.py",
         *(
             f"src/headgate/{n}.py"
-            for n in ("errors", "secrets", "java", "spark_jars", "brokers/jars")
+            for n in ("base/errors", "base/secrets", "jvm/java", "jvm/spark_jars", "jvm/jars")
         ),
     ):
         shutil.copy(ROOT / name, copy / name)
     # A build environment does not have what the packages import: this must not be run.
-    for package in ("headgate", "headgate/brokers"):
+    for package in ("headgate", "headgate/base", "headgate/jvm"):
         (copy / "src" / package / "__init__.py").write_text("raise ImportError('not to be run')")
     return copy
 
@@ -96,8 +95,8 @@ def test_the_wheel_carries_the_kernel_the_types_and_the_entry_points(tmp_path: P
     assert "headgate/py.typed" in names
     assert "headgate/resources/log4j2.properties" in names
     assert "headgate/resources/kafka-log4j2.properties" in names
-    locks = [name for name in names if name.startswith("headgate/brokers/locks/kafka-")]
-    assert len(locks) == 2, "the broker's and the connector's"
+    assert [name for name in names if name.startswith("headgate/brokers/locks/kafka-")]
+    assert [name for name in names if name.startswith("headgate/jvm/locks/kafka-")]
     pages = {f"headgate/ui/pages/{name}" for name in ("templates/base.html", "static/headgate.js")}
     assert pages <= set(names)
     assert "headgate = headgate.cli.main:main" in text

@@ -11,7 +11,7 @@ from pathlib import Path
 from generate import Settings, generate
 from show import OUTPUTS, account, app, headgate, say, typed_headgate
 
-from headgate.connectors.log_files import TopicFiles
+from headgate.connectors.log.files import TopicFiles
 
 
 def main() -> int:

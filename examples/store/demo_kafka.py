@@ -27,7 +27,7 @@ from show import (
 )
 
 from headgate.brokers import KafkaBroker
-from headgate.connectors.log_files import Record
+from headgate.connectors.log.files import Record
 
 _QUIET = {"log_level": 0}
 

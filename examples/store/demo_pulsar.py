@@ -28,8 +28,8 @@ from show import (
 )
 
 from headgate.brokers import PulsarBroker
-from headgate.connectors.pulsar_client import PulsarAccess
-from headgate.snapshots.home import Home
+from headgate.connectors.pulsar.client import PulsarAccess
+from headgate.home.layout import Home
 from headgate.snapshots.snapshot import restorable
 
 

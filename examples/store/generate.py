@@ -18,7 +18,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from headgate.connectors.log_files import Record, TopicFiles
+from headgate.connectors.log.files import Record, TopicFiles
 
 # Shares, of the users in each round and of the orders.
 USERS_CHANGED, USERS_DELETED, ITEMS_CHANGED = 0.05, 0.003, 0.02

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from headgate.snapshots.home import Home
+from headgate.home.layout import Home
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))  # for what all demos share

@@ -17,6 +17,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headgate.api.job import Job, JobDef, job
+    from headgate.api.stream import Stream
+    from headgate.base.durations import Duration
+    from headgate.base.errors import HeadgateError
+    from headgate.base.schemas import Schema
+    from headgate.base.settings import (
+        Checkpoints,
+        Restart,
+        exponential_delay,
+        failure_rate,
+        fixed_delay,
+        no_restart,
+    )
     from headgate.connectors import (
         ConsoleSink,
         FilesSink,
@@ -33,12 +46,11 @@ if TYPE_CHECKING:
         topic,
     )
     from headgate.connectors.base import Expr
-    from headgate.durations import Duration
-    from headgate.errors import HeadgateError
     from headgate.graph import Graph
-    from headgate.jobdef import Job, JobDef, job
-    from headgate.process.arrow import ArrowContext, ArrowProcess, ColumnState, column_state
-    from headgate.process.declare import (
+    from headgate.runtime.handle import RunHandle, start
+    from headgate.steps.lookup.step import Lookup, Table, Wait
+    from headgate.steps.process.arrow import ArrowContext, ArrowProcess, ColumnState, column_state
+    from headgate.steps.process.declare import (
         Context,
         ListState,
         MapState,
@@ -54,20 +66,8 @@ if TYPE_CHECKING:
         timer,
         value_state,
     )
-    from headgate.runtime.handle import RunHandle, start
-    from headgate.schemas import Schema
-    from headgate.settings import (
-        Checkpoints,
-        Restart,
-        exponential_delay,
-        failure_rate,
-        fixed_delay,
-        no_restart,
-    )
-    from headgate.steps.lookup import Lookup, Table, Wait
-    from headgate.steps.source import EventTime, SourceStream, event_time
-    from headgate.steps.window import Keyed, Windowed
-    from headgate.steps.window_kinds import (
+    from headgate.steps.source.step import EventTime, SourceStream, event_time
+    from headgate.steps.window.kinds import (
         Trigger,
         Window,
         after_count,
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
         tumbling,
         when,
     )
-    from headgate.stream import Stream
+    from headgate.steps.window.step import Keyed, Windowed
 
 __version__ = "0.1.0"
 
@@ -87,23 +87,23 @@ _WHERE = {
     "headgate.connectors": "ConsoleSink FilesSink KafkaSink KafkaSource LogSink LogSource "
     "PulsarSink PulsarSource Sink Source Start Topic topic",
     "headgate.connectors.base": "Expr",
-    "headgate.durations": "Duration",
-    "headgate.errors": "HeadgateError",
+    "headgate.base.durations": "Duration",
+    "headgate.base.errors": "HeadgateError",
     "headgate.graph": "Graph",
-    "headgate.jobdef": "Job JobDef job",
-    "headgate.process.arrow": "ArrowContext ArrowProcess ColumnState column_state",
-    "headgate.process.declare": "Context ListState MapState Out Process SideOutput Tagged Timer "
-    "ValueState list_state map_state side_output timer value_state",
+    "headgate.api.job": "Job JobDef job",
+    "headgate.steps.process.arrow": "ArrowContext ArrowProcess ColumnState column_state",
+    "headgate.steps.process.declare": "Context ListState MapState Out Process SideOutput Tagged "
+    "Timer ValueState list_state map_state side_output timer value_state",
     "headgate.runtime.handle": "RunHandle start",
-    "headgate.schemas": "Schema",
-    "headgate.settings": "Checkpoints Restart exponential_delay "
+    "headgate.base.schemas": "Schema",
+    "headgate.base.settings": "Checkpoints Restart exponential_delay "
     "failure_rate fixed_delay no_restart",
-    "headgate.steps.lookup": "Lookup Table Wait",
-    "headgate.steps.source": "EventTime SourceStream event_time",
-    "headgate.steps.window": "Keyed Windowed",
-    "headgate.steps.window_kinds": "Trigger Window after_count count_window every "
+    "headgate.steps.lookup.step": "Lookup Table Wait",
+    "headgate.steps.source.step": "EventTime SourceStream event_time",
+    "headgate.steps.window.step": "Keyed Windowed",
+    "headgate.steps.window.kinds": "Trigger Window after_count count_window every "
     "session sliding tumbling when",
-    "headgate.stream": "Stream",
+    "headgate.api.stream": "Stream",
 }
 _MODULES = {name: module for module, names in _WHERE.items() for name in names.split()}
 

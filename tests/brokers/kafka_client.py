@@ -8,10 +8,10 @@ from typing import Any
 
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from headgate.brokers.jars import fetch
 from headgate.brokers.kafka import LOCK
-from headgate.java import find_java
-from headgate.spark_jars import find_spark_jars
+from headgate.jvm.jars import fetch
+from headgate.jvm.java import find_java
+from headgate.jvm.spark_jars import find_spark_jars
 
 _SERIALIZER = "org.apache.kafka.common.serialization.StringSerializer"
 

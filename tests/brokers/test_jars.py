@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.brokers import jars as subject
-from headgate.brokers.jars import JarError, fetch, jar_cache, read_lock
 from headgate.brokers.kafka import LOCK
+from headgate.jvm import jars as subject
+from headgate.jvm.jars import JarError, fetch, jar_cache, read_lock
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -141,7 +141,7 @@ def test_two_processes_fetch_at_once_and_both_get_the_jars(lock: Path, tmp_path:
     code = f"""
 import time
 from pathlib import Path
-from headgate.brokers import jars
+from headgate.jvm import jars
 def retrieve(wanted, aside, name, progress):
     with open({str(tmp_path / "asked")!r}, "a") as asked:
         asked.write("asked\\n")
@@ -193,7 +193,8 @@ def test_the_reason_of_a_failure_is_found_in_what_ivy_says(said: str, reason: st
 
 
 def test_no_registry_is_named_in_the_code() -> None:
-    for path in (ROOT / "src" / "headgate" / "brokers").rglob("*"):
+    rooms = [ROOT / "src" / "headgate" / room for room in ("brokers", "jvm")]
+    for path in (path for room in rooms for path in room.rglob("*")):
         if path.suffix in (".py", ".lock"):
             text = path.read_text().replace("http://ant.apache.org/ivy/maven", "")  # a namespace
             for own in ("PLAINTEXT://", "CONTROLLER://", "pulsar://", "http://{HOST}"):

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
+from headgate.base.errors import HeadgateError, RefusedError
 from headgate.brokers import BrokerState, KafkaBroker, base, kafka
 from headgate.brokers.kafka_wire import ask_cluster
 from headgate.brokers.process import NotInTimeError, free_port, is_free
 from headgate.cli.main import invoke
-from headgate.errors import HeadgateError, RefusedError
-from headgate.java import JavaHome, Origin
+from headgate.jvm.java import JavaHome, Origin
 from tests.brokers.kafka_client import KafkaClient
 
 FORMAT = """case "$*" in *StorageTool*)

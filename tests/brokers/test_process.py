@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from headgate.base.errors import HeadgateError
 from headgate.brokers.kafka import KafkaBroker
 from headgate.brokers.kafka_wire import ask_cluster
 from headgate.brokers.process import (
@@ -25,9 +26,8 @@ from headgate.brokers.process import (
     read_record,
     write_record,
 )
-from headgate.errors import HeadgateError
-from headgate.snapshots.files import LocalFiles
-from headgate.snapshots.times import now
+from headgate.home.files import LocalFiles
+from headgate.home.times import now
 
 
 def record(process: Process | None, port: int | None = None) -> BrokerRecord:

@@ -16,15 +16,15 @@ from pathlib import Path
 import pulsar
 import pytest
 
+from headgate.base.errors import HeadgateError
 from headgate.brokers import BrokerState, PulsarBroker, base
 from headgate.brokers.base import Started
 from headgate.brokers.process import free_port, is_free
 from headgate.cli.main import invoke
-from headgate.connectors.pulsar_admin import PulsarAdmin
-from headgate.connectors.pulsar_client import PulsarAccess
-from headgate.connectors.pulsar_names import PulsarTopicName, web_address
-from headgate.errors import HeadgateError
-from headgate.java import JavaHome, Origin
+from headgate.connectors.pulsar.admin import PulsarAdmin
+from headgate.connectors.pulsar.client import PulsarAccess
+from headgate.connectors.pulsar.names import PulsarTopicName, web_address
+from headgate.jvm.java import JavaHome, Origin
 
 ORDERS = PulsarTopicName.parse("orders")
 

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
+from headgate.base.errors import ExitCode, HeadgateError, NotFoundError, UsageError
 from headgate.cli.app import load_app
-from headgate.errors import ExitCode, HeadgateError, NotFoundError, UsageError
 
 ONE = 'import headgate as hg\n@hg.job("store")\ndef my_store(job):\n    pass\n'
 TWO = ONE + '@hg.job("other")\ndef my_other(job):\n    pass\n'

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from headgate.cli.main import invoke
+from headgate.home.layout import Home, JobHome
+from headgate.home.operations import OperationRecord, Operations
 from headgate.runtime.lease import Lease
-from headgate.snapshots.home import Home, JobHome
-from headgate.snapshots.operations import OperationRecord, Operations
 
 SAVEPOINT = {"label": "before_v2", "path": "/lake/before_v2", "bytes": 11_744_051}
 

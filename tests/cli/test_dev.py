@@ -16,8 +16,8 @@ import pytest
 
 from headgate.cli.dev import saved
 from headgate.cli.main import invoke
-from headgate.connectors.log_files import Record, TopicFiles
-from headgate.snapshots.home import Home
+from headgate.connectors.log.files import Record, TopicFiles
+from headgate.home.layout import Home
 
 JOB = """
 import headgate as hg

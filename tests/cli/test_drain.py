@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import headgate as hg
+from headgate.base.errors import ExitCode
 from headgate.cli.main import invoke
 from headgate.cli.tables import local_time
-from headgate.connectors.log_files import Record, TopicFiles
-from headgate.errors import ExitCode
-from headgate.snapshots.home import Home
+from headgate.connectors.log.files import Record, TopicFiles
+from headgate.home.layout import Home
 
 APP = """
 import headgate as hg

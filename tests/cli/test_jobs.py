@@ -13,11 +13,11 @@ import pytest
 
 from headgate.cli.main import invoke
 from headgate.cli.tables import local_time
+from headgate.home.event_time import EventTimeRecord, SourceTime
+from headgate.home.layout import Home, RunHome
+from headgate.home.model import CheckpointRecord, SourceOffsets
+from headgate.home.times import now
 from headgate.runtime.lease import Lease
-from headgate.snapshots.event_time import EventTimeRecord, SourceTime
-from headgate.snapshots.home import Home, RunHome
-from headgate.snapshots.model import CheckpointRecord, SourceOffsets
-from headgate.snapshots.times import now
 
 GRAPH = {
     "job": "store",

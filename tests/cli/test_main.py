@@ -12,8 +12,8 @@ from uuid import uuid4
 import pytest
 
 from headgate.cli.main import invoke
+from headgate.home.layout import Home
 from headgate.runtime.lease import Lease
-from headgate.snapshots.home import Home
 
 
 def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,7 +72,7 @@ def test_debug_adds_the_stack_trace(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_a_bug_is_told_without_a_stack_trace(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("headgate.snapshots.home.Home.find", len)
+    monkeypatch.setattr("headgate.home.layout.Home.find", len)
     assert invoke(["show", "x", "--home", str(tmp_path)]) == 1
     err = capsys.readouterr().err
     assert err.startswith("error: unexpected AttributeError: ")

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
+from headgate.base.errors import UsageError
 from headgate.cli.options import parse_params, parse_spark_flags
-from headgate.errors import UsageError
 
 
 def test_params_are_pairs_and_a_value_may_hold_an_equals_sign() -> None:

@@ -16,9 +16,9 @@ import pytest
 
 from headgate.brokers import PulsarBroker
 from headgate.cli.main import invoke
-from headgate.connectors.pulsar_admin import PulsarAdmin
-from headgate.connectors.pulsar_client import PulsarAccess
-from headgate.connectors.pulsar_names import PulsarTopicName
+from headgate.connectors.pulsar.admin import PulsarAdmin
+from headgate.connectors.pulsar.client import PulsarAccess
+from headgate.connectors.pulsar.names import PulsarTopicName
 from headgate.connectors.topic_client import Retention
 from tests.cli.kafka_topics import COMMAND, headgate
 from tests.pulsar import secured

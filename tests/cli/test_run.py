@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.connectors.log_files import Record, TopicFiles
-from headgate.snapshots.home import Home, JobHome, RunHome
+from headgate.connectors.log.files import Record, TopicFiles
+from headgate.home.layout import Home, JobHome, RunHome
 from headgate.snapshots.spark_log import pending_batch
 
 pytestmark = pytest.mark.slow

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import headgate as hg
+from headgate.base.errors import ExitCode
 from headgate.cli.main import invoke
-from headgate.errors import ExitCode
 from headgate.testing import Deleted, JobDriver
 
 Make = Callable[..., JobDriver]

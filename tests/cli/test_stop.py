@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.snapshots.operations import Operations
+from headgate.home.operations import Operations
 from headgate.snapshots.spark_log import pending_batch
 from tests.cli.test_run import APP, Folder
 

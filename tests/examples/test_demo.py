@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.snapshots.home import Home
+from headgate.home.layout import Home
 from headgate.ui.model import Model
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from headgate.cli.app import load_app
-from headgate.snapshots.home import Home
+from headgate.home.layout import Home
 from headgate.testing import JobDriver
 from tests.kafka.client import Kafka
 

@@ -10,8 +10,8 @@ import pytest
 
 from headgate.brokers.kafka_features import ask_features
 from headgate.brokers.process import free_port
-from headgate.doctor_brokers import broker_checks
-from headgate.snapshots.home import Home
+from headgate.doctor.brokers import broker_checks
+from headgate.home.layout import Home
 
 
 @pytest.mark.slow

@@ -12,11 +12,11 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 import headgate as hg
-from headgate import kernel
-from headgate.errors import GraphError, HeadgateError, NotFoundError, RefusedError
+from headgate import jvm
+from headgate.base.errors import GraphError, HeadgateError, NotFoundError, RefusedError
 from headgate.failures import Reason
+from headgate.home.layout import Home
 from headgate.runtime.run import RunOutcome, run
-from headgate.snapshots.home import Home
 from tests.kafka.client import Kafka, Send
 
 SCHEMA = "id BIGINT, url STRING"
@@ -77,7 +77,7 @@ class Pipe:
     def crash(self, point: str, job: hg.JobDef | None = None) -> None:
         """Run into a failure at a point of the commit of the next batch."""
         current = Home(self.home).job("pipe").current()
-        kernel.arm_crash(self.spark, current.id if current else "r1", point)
+        jvm.arm_crash(self.spark, current.id if current else "r1", point)
         with pytest.raises(HeadgateError, match="a test asked"):
             self.go(job)
 
@@ -179,9 +179,7 @@ def test_should_end_a_transaction_that_a_dead_driver_left_open(pipe: Pipe) -> No
     pipe.go()
     pipe.assert_exact()
     assert (
-        kernel.kafka_open_transactions(
-            pipe.spark, {"bootstrap.servers": pipe.kafka.servers}, "pipe"
-        )
+        jvm.kafka_open_transactions(pipe.spark, {"bootstrap.servers": pipe.kafka.servers}, "pipe")
         == []
     )
 

@@ -11,8 +11,8 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from headgate.cli.main import invoke
-from headgate.doctor import run_checks
-from headgate.snapshots.home import Home
+from headgate.doctor.checks import run_checks
+from headgate.home.layout import Home
 from tests.kafka.client import Kafka
 
 JOB = """

@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from examples.settle.settle import Order, Payment, Settled, settle_orders
-from headgate import kernel
-from headgate.errors import HeadgateError
+from headgate import jvm
+from headgate.base.errors import HeadgateError
 from headgate.runtime.run import RunOutcome, run
 from tests.kafka.client import Kafka, Send
 
@@ -75,7 +75,7 @@ def test_orders_are_settled_once_whatever_fails(
     kafka.send(topics["orders"], [sent(order) for order in orders])
     kafka.send(topics["payments"], [sent(payment) for payment in payments])
     for point in ("in_transaction", "after_transaction"):
-        kernel.arm_crash(spark, "r1", point)
+        jvm.arm_crash(spark, "r1", point)
         with pytest.raises(HeadgateError, match="a test asked"):
             go()
     assert go().how == "finished"

@@ -13,10 +13,10 @@ from confluent_kafka import TopicCollection
 from pyspark.sql import SparkSession
 
 import headgate as hg
-from headgate import kernel
+from headgate import jvm
+from headgate.base.errors import ExitCode, HeadgateError, RefusedError
 from headgate.brokers import KafkaBroker
-from headgate.errors import ExitCode, HeadgateError, RefusedError
-from headgate.snapshots.home import Home, RunHome
+from headgate.home.layout import Home, RunHome
 from headgate.snapshots.savepoints import create_savepoint
 from tests.kafka.client import Kafka, Send
 from tests.reading import Reading, Running
@@ -145,7 +145,7 @@ def test_should_leave_a_batch_of_the_old_topic_that_was_not_out(
     kafka.send(topic, numbered(range(10)))
     reading.go(source(kafka, topic, "continue"))
     kafka.send(topic, numbered(range(10, 20)))
-    kernel.arm_crash(reading.spark, "r1", "before_sink")
+    jvm.arm_crash(reading.spark, "r1", "before_sink")
     with pytest.raises(HeadgateError, match="a test asked"):
         reading.go(source(kafka, topic, "continue"))
     again(kafka, topic, range(1000, 1050), partitions=1)

@@ -13,10 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import headgate as hg
-from headgate import kernel
-from headgate.errors import HeadgateError, RefusedError
+from headgate import jvm
+from headgate.base.errors import HeadgateError, RefusedError
+from headgate.home.layout import Home
 from headgate.runtime.run import RunOutcome, run
-from headgate.snapshots.home import Home
 from tests.kafka.client import Kafka, Send
 
 
@@ -53,7 +53,7 @@ class Copying:
         return outcome
 
     def crash(self, point: str) -> None:
-        kernel.arm_crash(self.spark, "r1", point)
+        jvm.arm_crash(self.spark, "r1", point)
         with pytest.raises(HeadgateError, match="a test asked"):
             self.go()
 

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AclOperation
 from pyspark.sql import SparkSession
 
 import headgate as hg
-from headgate.errors import HeadgateError
+from headgate.base.errors import HeadgateError
 from headgate.runtime.run import run
 from tests.kafka.client import Kafka, Send
 from tests.kafka.secured import Secured

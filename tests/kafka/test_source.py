@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import headgate as hg
-from headgate.errors import GraphError, HeadgateError, JobFailedError, NotFoundError
+from headgate.base.errors import GraphError, HeadgateError, JobFailedError, NotFoundError
 from tests.kafka.client import Kafka, Send
 from tests.reading import Reading
 

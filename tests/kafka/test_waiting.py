@@ -16,15 +16,15 @@ from pyspark.sql import SparkSession
 from starlette.testclient import TestClient
 
 import headgate as hg
+from headgate.base.errors import HeadgateError
 from headgate.brokers import KafkaBroker
 from headgate.brokers.process import free_port
 from headgate.cli.main import invoke
-from headgate.errors import HeadgateError
+from headgate.home.layout import Home
 from headgate.runtime.live import PlainDisplay
 from headgate.runtime.run import run
 from headgate.runtime.signals import StopRequest
 from headgate.runtime.status import job_status
-from headgate.snapshots.home import Home
 from headgate.ui.app import create_app
 from tests.kafka.client import Kafka, Send
 

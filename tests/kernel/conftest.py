@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate import kernel
+from headgate import jvm
 from tests.kernel.kafka_support import Job, Kafka
 
 
@@ -20,7 +20,7 @@ def kafka(kafka_servers: str) -> Kafka:
 @pytest.fixture
 def job(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> Job:
     """A job with ids 0 to 9 waiting in its source."""
-    kernel.need_kafka(spark)
+    jvm.need_kafka(spark)
     made = Job(spark, kafka, tmp_path)
     made.add(range(10))
     return made

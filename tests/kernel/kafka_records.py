@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
 
-from headgate import kernel
+from headgate import jvm
 
 TOPIC = "kafka://host:9092/orders"
 HEADERS = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
@@ -43,7 +43,7 @@ def kafka(
 
 def decode(frame: DataFrame, schema: str, **options: Any) -> DataFrame:
     told: dict[str, Any] = {"topic": TOPIC, "step": "orders", "malformed": "side"} | options
-    return kernel.decode(frame, StructType.fromDDL(schema), **told)
+    return jvm.decode(frame, StructType.fromDDL(schema), **told)
 
 
 def decoded(spark: SparkSession, schema: str, *values: bytes | None, **options: Any) -> list[Row]:

@@ -23,8 +23,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate import kernel
-from headgate.connectors.log_files import Record, TopicFiles
+from headgate import jvm
+from headgate.connectors.log.files import Record, TopicFiles
 from tests.kernel.support import SINKS, decode, read_stream, run
 
 MARKERS = "headgate-markers"
@@ -197,7 +197,7 @@ class Job:
     def wait_until_nothing_is_open(self) -> None:
         """A task that fails ends its transaction without waiting for it."""
         until = time.monotonic() + 30
-        while found := kernel.kafka_open_transactions(self.spark, self.client, self.name):
+        while found := jvm.kafka_open_transactions(self.spark, self.client, self.name):
             assert time.monotonic() < until, found
             time.sleep(0.02)
 
@@ -205,7 +205,7 @@ class Job:
         return f"headgate.{self.name}.0.{task}"
 
     def committed(self, spec: str) -> dict[str, int | None]:
-        found: dict[str, int | None] = json.loads(kernel.committed_batches(self.spark, spec))
+        found: dict[str, int | None] = json.loads(jvm.committed_batches(self.spark, spec))
         return found
 
     def producer_threads(self) -> list[str]:

@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate import kernel
-from headgate.connectors.log_files import Record, TopicFiles
+from headgate import jvm
+from headgate.connectors.log.files import Record, TopicFiles
 from tests.kernel.support import SINKS, decode, read_stream, run
 from tests.pulsar.client import Pulsar
 
@@ -94,7 +94,7 @@ class Job:
         return self.folder / f"ck-{json.loads(spec)['run']}"
 
     def committed(self, spec: str) -> dict[str, int | None]:
-        found: dict[str, int | None] = json.loads(kernel.committed_batches(self.spark, spec))
+        found: dict[str, int | None] = json.loads(jvm.committed_batches(self.spark, spec))
         return found
 
     def layouts(self, topic: str, run: str = "r1") -> list[tuple[int, int]]:

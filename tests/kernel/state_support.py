@@ -12,12 +12,12 @@ from typing import Any, Self
 from pyspark.sql import Row, SparkSession
 
 import headgate as hg
-from headgate import kernel
+from headgate import jvm
+from headgate.api.job import JobDef
 from headgate.compile import CompiledJob, compile_job
 from headgate.compile.sinks import Writer
-from headgate.connectors.log_files import Record
+from headgate.connectors.log.files import Record
 from headgate.graph import operator_id
-from headgate.jobdef import JobDef
 from headgate.state.plain import plain
 from headgate.testing.rows import row_of
 from headgate.testing.stand_in import StandInJob
@@ -96,7 +96,7 @@ class Query:
 
     @property
     def layouts(self) -> list[dict[str, Any]]:
-        return kernel.state_layout(self.compiled.frame)[STEP]
+        return jvm.state_layout(self.compiled.frame)[STEP]
 
     @property
     def batch(self) -> int:
@@ -110,7 +110,7 @@ class Query:
     def state(self, store: str = "default", batch: int | None = None) -> list[Row]:
         at = self.batch if batch is None else batch
         number = [layout["name"] for layout in self.layouts].index(store)
-        return kernel.state_rows(
+        return jvm.state_rows(
             self.spark, folder=str(self.folder), operator_id=OPERATOR,
             layout=self.layouts[number], version=at + 1, ids=[of[number] for of in self.ids(at)],
         ).collect()  # fmt: skip
@@ -143,7 +143,7 @@ class Query:
             changed["conf"]["spark.sql.shuffle.partitions"] = str(new.partitions)
             text = "\n".join([version, json.dumps(changed), *lines])
             (folder / "offsets" / str(n)).write_text(text)
-        ids = kernel.rewrite_state(
+        ids = jvm.rewrite_state(
             self.spark, source=None if empty else str(self.folder), source_version=at + 1,
             source_ids=[] if empty else self.ids(at), operator_id=OPERATOR,
             old=None if empty else self.layouts, new=new.layouts, target=str(folder),

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
-from headgate import kernel
-from headgate.connectors.log_files import LogRecord, TopicFiles
+from headgate import jvm
+from headgate.connectors.log.files import LogRecord, TopicFiles
 
 SINKS = "org.apache.spark.sql.headgate.sink.SinkProvider"
 TOPIC = "log:orders"
@@ -37,14 +37,14 @@ def decode(
     table: bool = False,
     key: Sequence[str] = (),
 ) -> DataFrame:
-    return kernel.decode(
+    return jvm.decode(
         frame, StructType.fromDDL(schema), topic=TOPIC, step=STEP, malformed=malformed,
         table=table, key_columns=key,
     )  # fmt: skip
 
 
 def read_stream(spark: SparkSession, topic: Path, **options: object) -> DataFrame:
-    reader = spark.readStream.format(kernel.LOG_SOURCE).option("path", str(topic))
+    reader = spark.readStream.format(jvm.LOG_SOURCE).option("path", str(topic))
     for name, value in options.items():
         reader = reader.option(name, str(value))
     return reader.load()

@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import Row, SparkSession
 
-from headgate.errors import GraphError
+from headgate.base.errors import GraphError
 from tests.kernel import avro_bytes as avro
 from tests.kernel.kafka_records import WHEN, decode, decoded, kafka, reasons
 

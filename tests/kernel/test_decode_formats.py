@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 
-from headgate.connectors.log_files import Record, TopicFiles
+from headgate.connectors.log.files import Record, TopicFiles
 from tests.kernel import avro_bytes as avro
 from tests.kernel.kafka_records import (
     ALL_METADATA,

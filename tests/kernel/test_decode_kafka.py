@@ -13,11 +13,11 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
-import headgate.brokers
-from headgate.brokers.jars import fetch
+import headgate.jvm
+from headgate.jvm.jars import fetch
 from tests.kernel.kafka_records import ALL_METADATA, METADATA_COLUMNS, decode, metadata_of
 
-LOCK = Path(headgate.brokers.__file__).parent / "locks" / "kafka-connector-4.2.0.lock"
+LOCK = Path(headgate.jvm.__file__).parent / "locks" / "kafka-connector-4.2.0.lock"
 BEGIN = 1_700_000_000_123
 COUNT = 300
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate import kernel
+from headgate import jvm
 from headgate.compile.sinks import Writer
 from headgate.failures import Reason, explain
 from tests.kernel.state_support import Query, files_below, users_job
@@ -45,11 +45,11 @@ def query(spark: SparkSession, tmp_path: Path) -> Iterator[Query]:
     made = Query(spark, users_job(), root, root / "spark", 2)
     fence(made)
     yield made
-    kernel.unfence(spark, str(made.folder))
+    jvm.unfence(spark, str(made.folder))
 
 
 def fence(query: Query, token: str = TOKEN, *, lock: bool = True) -> None:
-    kernel.fence(
+    jvm.fence(
         query.spark, spark_folder=str(query.folder), job_file=str(query.root / "job.json"),
         lock_file=str(query.root / "driver.lock") if lock else None, token=token,
     )  # fmt: skip
@@ -71,7 +71,7 @@ def visible(query: Query) -> dict[str, bytes]:
 def failure(query: Query) -> str:
     with pytest.raises(Exception) as caught:
         query.run()
-    return kernel.failure_text(caught.value)
+    return jvm.failure_text(caught.value)
 
 
 def test_with_the_lease_everything_is_written(query: Query) -> None:
@@ -119,7 +119,7 @@ def test_a_lease_lost_within_a_batch(query: Query, at: str) -> None:
     query.run()
     before = visible(query)
     if at == "commit":
-        kernel.arm_crash(query.spark, "spark", "after_sink")  # the sinks are out, then it dies
+        jvm.arm_crash(query.spark, "spark", "after_sink")  # the sinks are out, then it dies
         send(query, 3)
         failure(query)
         planned = visible(query)
@@ -128,7 +128,7 @@ def test_a_lease_lost_within_a_batch(query: Query, at: str) -> None:
         assert "HEADGATE_LEASE_LOST" in failure(query)
         assert visible(query) == planned
         return
-    kernel.arm_crash(query.spark, "spark", "before_sink")
+    jvm.arm_crash(query.spark, "spark", "before_sink")
     send(query, 3)
     failure(query)
     planned = visible(query)
@@ -137,7 +137,7 @@ def test_a_lease_lost_within_a_batch(query: Query, at: str) -> None:
     assert "HEADGATE_LEASE_LOST" in failure(query)
     assert visible(query) == planned
     # the one who has the lease ends the batch, once
-    kernel.unfence(query.spark, str(query.folder))
+    jvm.unfence(query.spark, str(query.folder))
     assert "HEADGATE_LEASE_LOST" in failure(query)
     fence(query, "other")
     query.run()
@@ -212,13 +212,13 @@ def test_a_section_of_another_process_is_waited_for(
     query: Query, holder: Callable[[], subprocess.Popen[str]]
 ) -> None:
     path = str(query.root / "driver.lock")
-    assert kernel.await_sections(query.spark, path, 1)
+    assert jvm.await_sections(query.spark, path, 1)
     other = holder()
     began = time.monotonic()
-    assert not kernel.await_sections(query.spark, path, 0.5)
+    assert not jvm.await_sections(query.spark, path, 0.5)
     assert time.monotonic() - began > 0.4, "it has waited"
     threading.Timer(0.5, other.kill).start()
-    assert kernel.await_sections(query.spark, path, 30)
+    assert jvm.await_sections(query.spark, path, 30)
 
 
 def test_nobody_enters_a_section_while_it_is_held(

@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Place
 
-from headgate import kernel
+from headgate import jvm
 from tests.kernel.kafka_support import MARKERS, Job, Kafka
 
 TASK_POINTS = ["before_transaction", "in_transaction", "after_transaction"]
@@ -23,7 +23,7 @@ POINTS = [*TASK_POINTS, "before_sink", "after_sink"]
 
 
 def _crash(job: Job, spec: str, point: str) -> None:
-    kernel.arm_crash(job.spark, json.loads(spec)["run"], point)
+    jvm.arm_crash(job.spark, json.loads(spec)["run"], point)
     with pytest.raises(Exception, match=f"HEADGATE_CRASH {point}"):
         job.run(job.two(), spec)
 
@@ -53,7 +53,7 @@ def test_should_leave_nothing_of_a_task_that_fails_in_its_transaction(
 ) -> None:
     a, b = kafka.topic(), kafka.topic()
     spec = job.spec(a, b, run="r-nothing")
-    kernel.arm_crash(job.spark, "r-nothing", "in_transaction")
+    jvm.arm_crash(job.spark, "r-nothing", "in_transaction")
     with pytest.raises(Exception, match="HEADGATE_CRASH in_transaction"):
         job.run(job.two().coalesce(1), spec)
     job.wait_until_nothing_is_open()
@@ -200,7 +200,7 @@ def test_should_make_the_marker_topic_as_it_must_be(job: Job, kafka: Kafka) -> N
     assert job.committed(spec) == {out: None}
     assert markers not in kafka.admin.list_topics(timeout=30).topics, "who asks makes nothing"
     job.run(job.one(), spec)
-    found = kernel.kafka_topics(job.spark, job.client, [markers, out, "absent"])
+    found = jvm.kafka_topics(job.spark, job.client, [markers, out, "absent"])
     assert found[markers]["partitions"] == 4
     assert found[markers]["config"]["cleanup.policy"] == "compact"
     assert sum(found[markers]["latest"].values()) == 2 * len(job.tasks(range(10)))
@@ -224,15 +224,15 @@ def test_should_close_its_producers_when_the_query_has_ended(job: Job, kafka: Ka
 IN_ANOTHER_PROCESS = """
 import json, sys
 from pathlib import Path
-from headgate import kernel
+from headgate import jvm
 from headgate.runtime.session import get_session
 from tests.kernel.kafka_support import Job, Kafka
 with_ = json.loads(sys.argv[1])
 spark = get_session(master=with_["master"], conf=with_["conf"])
-kernel.need_kafka(spark)
+jvm.need_kafka(spark)
 job = Job(spark, Kafka(with_["servers"]), Path(with_["folder"]), name=with_["name"])
 for point in with_["points"]:
-    kernel.arm_crash(spark, "r1", point)
+    jvm.arm_crash(spark, "r1", point)
 frame = job.two(max_records=5)
 job.run(frame.coalesce(1) if with_["points"] else frame, job.spec(*with_["topics"]))
 """
@@ -280,7 +280,7 @@ def test_should_survive_the_death_of_the_driver(job: Job, kafka: Kafka) -> None:
     assert _in_another_process(job, a, b, halt="in_transaction:1") != 0
     job.run(job.two(max_records=5), job.spec(a, b))
     assert kafka.ids(a) + kafka.ids(b) == [0, 2, 4, 6, 8, 1, 3, 5, 7, 9]
-    assert kernel.kafka_open_transactions(job.spark, job.client, job.name) == []
+    assert jvm.kafka_open_transactions(job.spark, job.client, job.name) == []
 
 
 @pytest.mark.slow

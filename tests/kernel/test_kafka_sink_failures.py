@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 )
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate import kernel
+from headgate import jvm
 from headgate.brokers import KafkaBroker
 from tests.kernel.kafka_support import Job, Kafka
 
@@ -49,7 +49,7 @@ def strict(strict_broker: KafkaBroker) -> Kafka:
 
 @pytest.fixture
 def strict_job(spark: SparkSession, strict: Kafka, tmp_path: Path) -> Job:
-    kernel.need_kafka(spark)
+    jvm.need_kafka(spark)
     made = Job(spark, strict, tmp_path)
     made.add(range(10))
     return made
@@ -59,7 +59,7 @@ def _told(action: Callable[[], object]) -> dict[str, Any]:
     """What Python is told of the failure."""
     with pytest.raises(Exception) as caught:
         action()
-    found = re.search(r"HEADGATE_KAFKA (\{.*\})", kernel.failure_text(caught.value))
+    found = re.search(r"HEADGATE_KAFKA (\{.*\})", jvm.failure_text(caught.value))
     assert found, str(caught.value)[:2000]
     told: dict[str, Any] = json.loads(found.group(1))
     return told
@@ -98,14 +98,14 @@ def test_should_end_a_transaction_that_a_dead_driver_left_open(job: Job, kafka: 
     other_job = kafka.producer(f"headgate.{job.name}x.0.9")
     other_job.produce(kafka.topic(), value="x")
     other_job.flush(30)
-    [entry] = kernel.kafka_open_transactions(job.spark, job.client, job.name)
+    [entry] = jvm.kafka_open_transactions(job.spark, job.client, job.name)
     assert entry.pop("since_ms") > 1_700_000_000_000
     assert entry == {
         "transactional_id": job.transactional_id(9), "state": "Ongoing", "topics": [out]
     }  # fmt: skip
     job.run(job.one(), job.spec(out))
     assert kafka.ids(out) == list(range(10)), "readers of committed records are not held up"
-    assert kernel.kafka_open_transactions(job.spark, job.client, job.name) == []
+    assert jvm.kafka_open_transactions(job.spark, job.client, job.name) == []
     other_job.commit_transaction(30)
 
 
@@ -118,7 +118,7 @@ def test_should_see_what_is_out_although_a_dead_driver_left_a_transaction_open(
     dead.produce(markers, key=f"{job.name}/r-dead/0/9", value='{"batch":7}')
     dead.flush(30)
     assert job.committed(spec) == {out: None}
-    kernel.arm_crash(job.spark, "r-dead", "after_sink")
+    jvm.arm_crash(job.spark, "r-dead", "after_sink")
     with pytest.raises(Exception, match="HEADGATE_CRASH"):
         job.run(job.one(), spec)
     assert job.committed(spec) == {out: 0}
@@ -127,19 +127,17 @@ def test_should_see_what_is_out_although_a_dead_driver_left_a_transaction_open(
 def test_should_start_no_task_without_the_lease(job: Job, kafka: Kafka) -> None:
     out = kafka.topic()
     spec = job.spec(out, run="r-lease")
-    kernel.arm_crash(job.spark, "r-lease", "before_transaction")
+    jvm.arm_crash(job.spark, "r-lease", "before_transaction")
     with pytest.raises(Exception, match="HEADGATE_CRASH"):
         job.run(job.one().coalesce(1), spec)
     folder, job_file = str(job.folder / "ck-r-lease"), job.folder / "job.json"
     job_file.write_text('{"lease": {"owner": {"host": "far", "pid": 77, "token": "theirs"}}}')
-    kernel.fence(
-        job.spark, spark_folder=folder, lock_file=None, job_file=str(job_file), token="mine"
-    )
+    jvm.fence(job.spark, spark_folder=folder, lock_file=None, job_file=str(job_file), token="mine")
     try:
         with pytest.raises(Exception, match="HEADGATE_LEASE_LOST process 77 on far"):
             job.run(job.one().coalesce(1), spec)
     finally:
-        kernel.unfence(job.spark, folder)
+        jvm.unfence(job.spark, folder)
     assert kafka.read(out, "read_uncommitted") == []
 
 
@@ -188,7 +186,7 @@ def test_should_tell_that_nobody_answers(job: Job) -> None:
     client = {"bootstrap.servers": servers, **IMPATIENT}
     told = _failure(job, job.spec(job.sink("t", client=client)))
     assert (told["kind"], told["servers"]) == ("BROKER_UNREACHABLE", servers)
-    found = kernel.kafka_topics(job.spark, client, ["t"])
+    found = jvm.kafka_topics(job.spark, client, ["t"])
     assert found["t"]["error"] == "BROKER_UNREACHABLE"
     told = _failure(job, job.spec(job.sink("t", client={"bootstrap.servers": "no.such.host:1"})))
     assert told["kind"] == "BROKER_UNREACHABLE"
@@ -233,7 +231,7 @@ def test_should_tell_what_is_not_allowed(strict_job: Job, strict: Kafka) -> None
     _acl(strict, ResourceType.TOPIC, denied, AclOperation.DESCRIBE, True)
     told = _failure(strict_job, strict_job.spec(out, denied), strict_job.two().coalesce(1))
     assert (told["kind"], told["topic"]) == ("NOT_AUTHORISED", denied)
-    found = kernel.kafka_topics(strict_job.spark, strict_job.client, [denied, out])
+    found = jvm.kafka_topics(strict_job.spark, strict_job.client, [denied, out])
     assert found[denied]["operations"] == ["DESCRIBE"]
     assert found[denied]["config"] is None
     assert "WRITE" in found[out]["operations"]

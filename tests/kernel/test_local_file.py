@@ -9,7 +9,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from headgate import kernel
+from headgate import jvm
 
 
 @pytest.fixture
@@ -40,10 +40,10 @@ def test_hadoop_reads_it_and_finds_damage(
     stream.close()
     assert path.read_bytes() == data
     assert sorted(p.name for p in path.parent.iterdir()) == [".file.crc", "file"]
-    assert kernel.verify_files(spark, [str(path)]) == {}
+    assert jvm.verify_files(spark, [str(path)]) == {}
     if size:
         path.write_bytes(data[:-1] + b"\xff")
-        assert list(kernel.verify_files(spark, [str(path)])) == [str(path)]
+        assert list(jvm.verify_files(spark, [str(path)])) == [str(path)]
 
 
 def test_who_comes_second_changes_nothing(
@@ -57,7 +57,7 @@ def test_who_comes_second_changes_nothing(
     with pytest.raises(Py4JJavaError, match="FileAlreadyExistsException"):
         second.close()
     assert path.read_bytes() == b"first"
-    assert kernel.verify_files(spark, [str(path)]) == {}
+    assert jvm.verify_files(spark, [str(path)]) == {}
     assert sorted(p.name for p in tmp_path.iterdir()) == [".0.crc", "0"]
 
 
@@ -70,7 +70,7 @@ def test_it_is_replaced_if_that_is_asked_for(
         write(stream, data)
         stream.close()
         assert path.read_bytes() == data
-        assert kernel.verify_files(spark, [str(path)]) == {}
+        assert jvm.verify_files(spark, [str(path)]) == {}
 
 
 def test_nothing_is_left_of_one_that_is_cancelled(

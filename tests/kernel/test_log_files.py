@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.connectors.log_files import LogRecord, Record, Segment, TopicFiles, partition_of
-from headgate.errors import HeadgateError, NotFoundError, UsageError
+from headgate.base.errors import HeadgateError, NotFoundError, UsageError
+from headgate.connectors.log.files import LogRecord, Record, Segment, TopicFiles, partition_of
 from tests.kernel.support import assert_contiguous
 
 

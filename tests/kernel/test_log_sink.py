@@ -15,8 +15,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from headgate import kernel
-from headgate.connectors.log_files import Record, TopicFiles, partition_of
+from headgate import jvm
+from headgate.connectors.log.files import Record, TopicFiles, partition_of
 from tests.kernel.support import (
     assert_contiguous,
     decode,
@@ -70,7 +70,7 @@ def _staged(topic: Path) -> list[str]:
 
 
 def _crash(spark: SparkSession, frame: DataFrame, sinks: str, checkpoint: Path, point: str) -> None:
-    kernel.arm_crash(spark, json.loads(sinks)["run"], point)
+    jvm.arm_crash(spark, json.loads(sinks)["run"], point)
     with pytest.raises(Exception, match=f"HEADGATE_CRASH {point}"):
         run(frame, sinks, checkpoint)
 
@@ -90,7 +90,7 @@ def test_should_write_values_as_to_json_does(
         spec("r1", log_sink("out", tmp_path / "out")),
         tmp_path / "ck",
     )
-    batch = spark.read.format(kernel.LOG_SOURCE).option("path", str(source.path)).load()
+    batch = spark.read.format(jvm.LOG_SOURCE).option("path", str(source.path)).load()
     expected = (
         decode(batch, "id BIGINT").selectExpr(*columns).select(F.to_json(F.struct("*"))).collect()
     )
@@ -140,7 +140,7 @@ def test_should_keep_the_order_of_a_task_and_write_each_sink_its_rows(
     assert _out(b) == [1, 3, 5, 7, 9]
     assert values(b)[0] == '{"id":1,"half":1.5}'
     assert [r.key for r in records(a)] == ["0", "2", "4", "6", "8"]
-    assert json.loads(kernel.committed_batches(spark, sinks)) == {"a": 2, "b": 2}
+    assert json.loads(jvm.committed_batches(spark, sinks)) == {"a": 2, "b": 2}
     journal = [json.loads(p.read_text()) for p in sorted((tmp_path / "journal").iterdir())]
     assert [j["batch"] for j in journal] == [0, 1, 2]
     assert sum(j["counters"]["orders"]["records_out"] for j in journal) == 10
@@ -154,7 +154,7 @@ def test_should_write_nothing_for_a_sink_without_rows(
     sinks = spec("r1", log_sink("a", tmp_path / "a", keyed=True), log_sink("b", tmp_path / "b"))
     run(frame, sinks, tmp_path / "ck")
     assert values(tmp_path / "b") == []
-    assert json.loads(kernel.committed_batches(spark, sinks)) == {"a": 0, "b": None}
+    assert json.loads(jvm.committed_batches(spark, sinks)) == {"a": 0, "b": None}
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -167,7 +167,7 @@ def test_should_write_a_batch_once_when_it_is_replayed_after_a_crash(
     frame = _two(_ids(spark, source))
     _crash(spark, frame, sinks, tmp_path / "ck", point)
     out = {"before_sink": [None, None], "mid_sink": [0, None], "after_sink": [0, 0]}[point]
-    assert list(json.loads(kernel.committed_batches(spark, sinks)).values()) == out
+    assert list(json.loads(jvm.committed_batches(spark, sinks)).values()) == out
     assert journal.exists() == (point == "after_sink")
     run(frame, sinks, tmp_path / "ck")
     _add(source, 10, 4)
@@ -287,7 +287,7 @@ def test_should_write_files_once_a_folder_a_batch(
     _crash(spark, frame, sinks, tmp_path / "ck", "before_sink")
     assert not list(out.glob("batch=*"))
     _crash(spark, frame, sinks, tmp_path / "ck", "mid_sink")
-    assert json.loads(kernel.committed_batches(spark, sinks)) == {"f": 0}
+    assert json.loads(jvm.committed_batches(spark, sinks)) == {"f": 0}
     run(frame, sinks, tmp_path / "ck")
     read = spark.read.schema("id BIGINT").format(format)
     got = read.option("header", "true").load(str(out)).select("id").collect()

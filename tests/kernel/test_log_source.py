@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate import kernel
-from headgate.connectors.log_files import Record, TopicFiles
+from headgate import jvm
+from headgate.connectors.log.files import Record, TopicFiles
 from tests.kernel.support import log_sink, read_stream, run, spec, values
 
 
@@ -25,7 +25,7 @@ def _topic(path: Path, partitions: int = 1) -> TopicFiles:
 
 
 def _batch(spark: SparkSession, topic: TopicFiles, **options: object) -> DataFrame:
-    reader = spark.read.format(kernel.LOG_SOURCE).option("path", str(topic.path))
+    reader = spark.read.format(jvm.LOG_SOURCE).option("path", str(topic.path))
     for name, value in options.items():
         reader = reader.option(name, str(value))
     return reader.load()
@@ -216,7 +216,7 @@ def test_should_replay_its_first_batch_from_the_same_start(
         "0 AS __hg_sink", "struct(value) AS r0"
     )
     sinks = spec("r-latest", log_sink("out", tmp_path / "out"))
-    kernel.arm_crash(spark, "r-latest", "before_sink")
+    jvm.arm_crash(spark, "r-latest", "before_sink")
     with pytest.raises(Exception, match="HEADGATE_CRASH"):
         run(frame, sinks, tmp_path / "ck")
     topic.append([Record("after")])  # "latest" is somewhere else now

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate import kernel
+from headgate import jvm
 from tests.kernel.pulsar_support import Job
 from tests.pulsar.client import Pulsar
 
@@ -33,14 +33,14 @@ def pulsar(pulsar_url: str) -> Pulsar:
 @pytest.fixture
 def job(spark: SparkSession, pulsar: Pulsar, tmp_path: Path) -> Job:
     """A job with ids 0 to 19 waiting in its source."""
-    kernel.need_pulsar(spark)
+    jvm.need_pulsar(spark)
     made = Job(spark, pulsar, tmp_path)
     made.add(range(20))
     return made
 
 
 def _crash(job: Job, spec: str, point: str, topics: Sequence[str] = ()) -> None:
-    kernel.arm_crash(job.spark, json.loads(spec)["run"], point)
+    jvm.arm_crash(job.spark, json.loads(spec)["run"], point)
     with pytest.raises(Exception, match=f"HEADGATE_CRASH {point}"):
         job.run(job.two() if len(topics) != 1 else job.one(KEY, "id"), spec)
 
@@ -49,7 +49,7 @@ def _told(action: Callable[[], object]) -> dict[str, Any]:
     """What Python is told of the failure."""
     with pytest.raises(Exception) as caught:
         action()
-    found = re.search(r"HEADGATE_PULSAR (\{.*\})", kernel.failure_text(caught.value))
+    found = re.search(r"HEADGATE_PULSAR (\{.*\})", jvm.failure_text(caught.value))
     assert found, str(caught.value)[:2000]
     told: dict[str, Any] = json.loads(found.group(1))
     return told
@@ -147,7 +147,7 @@ def test_should_put_keys_where_pulsars_own_router_puts_them(job: Job, pulsar: Pu
 def test_should_spread_rows_without_a_key(job: Job, pulsar: Pulsar) -> None:
     out = pulsar.topic(3)
     spec = job.spec(job.sink(out, entry_rows=3), run="r-spread")
-    kernel.arm_crash(job.spark, "r-spread", "in_transaction")
+    jvm.arm_crash(job.spark, "r-spread", "in_transaction")
     with pytest.raises(Exception, match="HEADGATE_CRASH"):
         job.run(job.one(), spec)
     job.run(job.one(), spec)
@@ -254,16 +254,16 @@ def test_should_wait_for_a_producer_that_has_not_let_go_of_its_name(
 IN_ANOTHER_PROCESS = """
 import json, sys
 from pathlib import Path
-from headgate import kernel
+from headgate import jvm
 from headgate.runtime.session import get_session
 from tests.kernel.pulsar_support import Job
 from tests.pulsar.client import Pulsar
 with_ = json.loads(sys.argv[1])
 spark = get_session(master=with_["master"], conf=with_["conf"])
-kernel.need_pulsar(spark)
+jvm.need_pulsar(spark)
 job = Job(spark, Pulsar(with_["url"]), Path(with_["folder"]), name=with_["name"])
 for point in with_["points"]:
-    kernel.arm_crash(spark, "r1", point)
+    jvm.arm_crash(spark, "r1", point)
 job.run(job.two(max_records=10), job.spec(*with_["topics"]))
 """
 

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import headgate as hg
-from headgate import kernel
-from headgate.errors import RefusedError
+from headgate import jvm
+from headgate.base.errors import RefusedError
 from tests.kernel.state_support import OPERATOR, STEP, Query, files_below, users_job
 
 SPARSE = [k * k * 7 + 3 for k in range(400)]  # far apart: a wrong base shows as missing keys
@@ -143,7 +143,7 @@ def test_files_of_an_attempt_that_failed_do_no_harm(spark: SparkSession, tmp_pat
     """A task that is tried again leaves files of the same version under another unique id."""
     query = filled(spark, tmp_path)
     target, at = tmp_path / "made", query.batch
-    kernel.rewrite_state(
+    jvm.rewrite_state(
         spark, source=str(query.folder), source_version=at, source_ids=query.ids(at - 1),
         operator_id=OPERATOR, old=query.layouts, new=query.layouts, target=str(target),
         target_version=at + 1, partitions=3, step=STEP,
@@ -178,11 +178,11 @@ def test_waiting_rows(spark: SparkSession, tmp_path: Path, new: int) -> None:
     found = {r["id"]: r["user"] for r in made.rows()}
     assert found == {o["id"]: user(o["user_id"], f"late {o['user_id']}") for o in came}
     assert made.rows("late") == []
-    spark.conf.set(kernel.CLOCK_OFFSET, str(2 * 3600 * 1000))
+    spark.conf.set(jvm.CLOCK_OFFSET, str(2 * 3600 * 1000))
     try:
         made.run()
     finally:
-        spark.conf.unset(kernel.CLOCK_OFFSET)
+        spark.conf.unset(jvm.CLOCK_OFFSET)
     assert {r["id"] for r in made.rows("late")} == {o["id"] for o in orders if not o["id"] % 2}
     assert made.state("waiting") == []
     assert made.state("deadlines") == []

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import headgate as hg
-from headgate import kernel
+from headgate import jvm
 from headgate.compile.sinks import Writer
 from tests.kernel.state_support import OPERATOR, STEP, Query, files_below, plain, users_job
 
@@ -33,7 +33,7 @@ def waiting(spark: SparkSession, tmp_path: Path) -> Query:
 
 def get(query: Query, store: str, key: DataFrame) -> list[Any]:
     number = [layout["name"] for layout in query.layouts].index(store)
-    return kernel.state_get(
+    return jvm.state_get(
         query.spark, folder=str(query.folder), operator_id=OPERATOR, layout=query.layouts[number],
         version=query.batch + 1, ids=[of[number] for of in query.ids()], key=key,
     ).collect()  # fmt: skip
@@ -71,7 +71,7 @@ def test_an_earlier_version_and_some_partitions(waiting: Query) -> None:
     assert waiting.users(0) == {k: user(k, f"u{k}") for k in SPARSE}
     layout, version = waiting.layouts[0], waiting.batch + 1
     ids = [of[0] for of in waiting.ids()]
-    rows = kernel.state_rows(
+    rows = jvm.state_rows(
         waiting.spark, folder=str(waiting.folder), operator_id=OPERATOR, layout=layout,
         version=version, ids=ids, partitions=[2, 0],
     )  # fmt: skip
@@ -121,4 +121,4 @@ def test_a_key_of_other_columns_is_refused(waiting: Query, spark: SparkSession) 
 
 
 def test_layouts_by_step(waiting: Query) -> None:
-    assert list(kernel.state_layout(waiting.compiled.frame)) == [STEP]
+    assert list(jvm.state_layout(waiting.compiled.frame)) == [STEP]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate import kernel
+from headgate import jvm
 from tests.kernel.state_support import Query, users_job
 
 
@@ -37,8 +37,8 @@ def changed(path: Path) -> None:
 def test_whole_files_have_nothing_wrong(spark: SparkSession, made: Path) -> None:
     paths = [str(p) for p in main_files(made)]
     assert len(paths) > 20
-    assert kernel.verify_files(spark, paths) == {}
-    assert kernel.verify_files(spark, []) == {}
+    assert jvm.verify_files(spark, paths) == {}
+    assert jvm.verify_files(spark, []) == {}
 
 
 @pytest.mark.parametrize("pattern", ["*.changelog", "*.zip", "*.sst"])
@@ -47,11 +47,11 @@ def test_damage_is_found(spark: SparkSession, made: Path, pattern: str) -> None:
     data = path.read_bytes()
     try:
         changed(path)
-        assert kernel.verify_files(spark, [str(path)]) == {str(path): "its checksum is another"}
+        assert jvm.verify_files(spark, [str(path)]) == {str(path): "its checksum is another"}
         path.write_bytes(data[:-7])
-        found = kernel.verify_files(spark, [str(path), str(made / "made" / "metadata")])
+        found = jvm.verify_files(spark, [str(path), str(made / "made" / "metadata")])
         assert list(found) == [str(path)]
         path.unlink()
-        assert kernel.verify_files(spark, [str(path)]) == {str(path): "it is missing"}
+        assert jvm.verify_files(spark, [str(path)]) == {str(path): "it is missing"}
     finally:
         path.write_bytes(data)

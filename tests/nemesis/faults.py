@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from headgate.settings import Checkpoints
+from headgate.base.settings import Checkpoints
 from tests.nemesis.proxy import API_NAMES, Do, Rule
 from tests.nemesis.world import World, send
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
 
-from headgate.connectors.log_files import LogRecord, Record, TopicFiles
+from headgate.connectors.log.files import LogRecord, Record, TopicFiles
 from tests.kafka.client import Kafka
 from tests.nemesis.checker import Finding, Place, compare, ordered, together
 from tests.pulsar.client import Pulsar

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from headgate.snapshots.home import Home
+from headgate.home.layout import Home
 from headgate.snapshots.savepoints import savepoints
 from headgate.snapshots.snapshot import find_snapshot
 

@@ -16,8 +16,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import headgate as hg
-from headgate import kernel
-from headgate.errors import HeadgateError
+from headgate import jvm
+from headgate.base.errors import HeadgateError
 from headgate.runtime.run import run
 from tests.kafka.client import Kafka
 from tests.nemesis.proxy import (
@@ -73,7 +73,7 @@ def test_a_late_request_of_one_batch_does_nothing_to_the_next(
 
     def deliver() -> None:
         answers.append(proxy.deliver(proxy.held[0]))
-        kernel.arm_crash(spark, "r1", dies)
+        jvm.arm_crash(spark, "r1", dies)
 
     proxy.heal()
     proxy.held.clear()

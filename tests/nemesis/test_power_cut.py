@@ -12,12 +12,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import headgate as hg
-from headgate import kernel
-from headgate.connectors.log_files import Record, TopicFiles
-from headgate.errors import UsageError
+from headgate import jvm
+from headgate.base.errors import UsageError
+from headgate.connectors.log.files import Record, TopicFiles
+from headgate.home.files import LocalFiles
+from headgate.home.layout import Home
 from headgate.runtime.run import run
-from headgate.snapshots.files import LocalFiles
-from headgate.snapshots.home import Home
 from headgate.snapshots.savepoints import create_savepoint
 from headgate.snapshots.snapshot import find_snapshot
 from tests.nemesis.cut_windows import CutWindows
@@ -64,10 +64,10 @@ class Checkpoint:
 
     def __init__(self, spark: SparkSession, root: Path, durability: str) -> None:
         self.root, self._jvm = root, spark._jvm
-        spark.conf.set(kernel.DURABILITY, durability)
+        spark.conf.set(jvm.DURABILITY, durability)
         hadoop = spark._jsparkSession.sessionState().newHadoopConf()
-        jvm: Any = spark._jvm
-        self._manager = jvm.org.apache.spark.sql.headgate.FencedFileManager(self._at(root), hadoop)
+        java: Any = spark._jvm
+        self._manager = java.org.apache.spark.sql.headgate.FencedFileManager(self._at(root), hadoop)
 
     def write(self, path: str) -> None:
         stream = self._manager.createAtomic(self._at(self.root / path), False)
@@ -86,14 +86,14 @@ class Checkpoint:
         return {name for name, path in names.items() if path.read_bytes() == name.encode() * 100}
 
     def _at(self, path: Path) -> Any:
-        jvm: Any = self._jvm
-        return jvm.org.apache.hadoop.fs.Path(f"file:{path}")
+        java: Any = self._jvm
+        return java.org.apache.hadoop.fs.Path(f"file:{path}")
 
 
 @pytest.fixture
 def as_before(spark: SparkSession) -> Iterator[None]:
     yield
-    spark.conf.unset(kernel.DURABILITY)
+    spark.conf.unset(jvm.DURABILITY)
 
 
 @needs_a_disk
@@ -109,7 +109,7 @@ def test_offsets_are_kept_at_once_and_changelogs_with_the_commit(
     checkpoint.write("offsets/1")
     disk.cut([])
     assert checkpoint.kept() == {*first, "commits/0", "offsets/1"}
-    assert kernel.verify_files(spark, [str(disk.path / "run/spark" / path) for path in first]) == {}
+    assert jvm.verify_files(spark, [str(disk.path / "run/spark" / path) for path in first]) == {}
 
 
 @needs_a_disk

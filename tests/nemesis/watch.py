@@ -9,8 +9,8 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 
-from headgate.connectors.log_files import TopicFiles
-from headgate.errors import HeadgateError
+from headgate.base.errors import HeadgateError
+from headgate.connectors.log.files import TopicFiles
 from tests.kafka.client import Kafka
 from tests.nemesis.checker import Finding, Place
 from tests.reliability.topics import KafkaTopics, LogTopics, Topics

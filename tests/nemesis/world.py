@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
+from headgate.base.errors import HeadgateError
 from headgate.brokers import KafkaBroker, PulsarBroker
 from headgate.brokers.process import HOST, free_port
-from headgate.connectors.pulsar_names import web_address
-from headgate.errors import HeadgateError
-from headgate.snapshots.home import Home
+from headgate.connectors.pulsar.names import web_address
+from headgate.home.layout import Home
 from tests.nemesis.proxy import Proxy
 from tests.reliability.processes import Cluster, Driver
 from tests.reliability.topics import KafkaTopics, LogTopics, PulsarTopics, Topics

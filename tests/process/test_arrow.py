@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import headgate as hg
-from headgate.errors import GraphError, JobFailedError, UsageError
+from headgate.base.errors import GraphError, JobFailedError, UsageError
 from headgate.testing import JobDriver, ProcessDriver
 
 VISIT = "page STRING, user STRING, number BIGINT"

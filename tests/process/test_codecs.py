@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.process.codecs import TypeMistake
-from headgate.process.types import UnknownType, codec_of
+from headgate.steps.process.codecs import TypeMistake
+from headgate.steps.process.types import UnknownType, codec_of
 
 
 @dataclass

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import headgate as hg
-from headgate.process.types import codec_of
+from headgate.steps.process.types import codec_of
 from headgate.testing import JobDriver, ProcessDriver
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 import headgate as hg
-from headgate.errors import GraphError
-from headgate.process.shape import columns_of, shape_of
+from headgate.base.errors import GraphError
+from headgate.steps.process.shape import columns_of, shape_of
 
 
 @dataclass

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import headgate as hg
-from headgate.errors import NotFoundError, UsageError
-from headgate.process.codecs import TypeMistake
+from headgate.base.errors import NotFoundError, UsageError
+from headgate.steps.process.codecs import TypeMistake
 from headgate.testing import ProcessDriver
 
 NOON = datetime(2026, 1, 1, 12)

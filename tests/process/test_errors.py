@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import headgate as hg
-from headgate.errors import GraphError, JobFailedError
+from headgate.base.errors import GraphError, JobFailedError
 from headgate.testing import JobDriver, ProcessDriver
 
 HERE = __file__

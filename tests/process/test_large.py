@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headgate as hg
-from headgate.process.declare import DeclaredState
-from headgate.process.live import LiveList, LiveMap
-from headgate.process.remote import Large
+from headgate.steps.process.declare import DeclaredState
+from headgate.steps.process.live import LiveList, LiveMap
+from headgate.steps.process.remote import Large
 
 
 class Store:

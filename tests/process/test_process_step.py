@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 import headgate as hg
 from examples.settle.sensors import sensor_jumps
 from examples.settle.settle import Order, Payment, SettleOrders, settle_orders
-from headgate.errors import GraphError, JobFailedError
+from headgate.base.errors import GraphError, JobFailedError
 from headgate.testing import JobDriver, ProcessDriver
 
 NOON = datetime(2026, 1, 1, 12)

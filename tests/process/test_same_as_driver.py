@@ -221,7 +221,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-LARGE = "spark.headgate.process.large.entries"
+LARGE = "spark.headgate.steps.process.large.entries"
 # keys that share a hash, and rows of one hash that are more than are sorted at once
 SHARED, GROUP = "spark.headgate.test.sort.lost.bits", "spark.headgate.sort.group.bytes"
 STATES = ("turn", "kept", "names", "recent", "by_arg", "by_name")

@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 import headgate as hg
+from headgate.base.errors import RefusedError
 from headgate.cli.main import invoke
-from headgate.errors import RefusedError
-from headgate.snapshots.home import Home
+from headgate.home.layout import Home
 from headgate.testing import JobDriver
 from headgate.ui import spark_worker
 

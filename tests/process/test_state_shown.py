@@ -15,9 +15,9 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 import headgate as hg
+from headgate.base.errors import ExitCode
 from headgate.cli.main import invoke
-from headgate.errors import ExitCode
-from headgate.snapshots.home import Home
+from headgate.home.layout import Home
 from headgate.snapshots.snapshot import find_snapshot
 from headgate.state import StateReader
 from headgate.state.plain import json_value, plain_rows

@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import headgate as hg
-from headgate.errors import UsageError
-from headgate.process.codecs import TypeMistake
+from headgate.base.errors import UsageError
+from headgate.steps.process.codecs import TypeMistake
 from headgate.testing import JobDriver, ProcessDriver
 
-LARGE = "spark.headgate.process.large.entries"
+LARGE = "spark.headgate.steps.process.large.entries"
 
 
 class Color(str, Enum):  # noqa: UP042 - not a StrEnum, whose text is its value

@@ -13,10 +13,10 @@ from typing import Any
 
 import pulsar
 
-from headgate.connectors.pulsar_admin import PulsarAdmin
-from headgate.connectors.pulsar_client import PulsarAccess
-from headgate.connectors.pulsar_names import web_address
-from headgate.connectors.pulsar_partition import has_more
+from headgate.connectors.pulsar.admin import PulsarAdmin
+from headgate.connectors.pulsar.client import PulsarAccess
+from headgate.connectors.pulsar.names import web_address
+from headgate.connectors.pulsar.partition import has_more
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from datetime import timedelta
 import pulsar
 import pytest
 
-from headgate.connectors.pulsar_admin import PulsarAdmin, PulsarAdminError
-from headgate.connectors.pulsar_client import PulsarAccess
-from headgate.connectors.pulsar_names import PulsarTopicName
+from headgate.base.errors import HeadgateError, NotFoundError
+from headgate.connectors.pulsar.admin import PulsarAdmin, PulsarAdminError
+from headgate.connectors.pulsar.client import PulsarAccess
+from headgate.connectors.pulsar.names import PulsarTopicName
 from headgate.connectors.topic_client import Retention
-from headgate.errors import HeadgateError, NotFoundError
 from headgate.failures import Reason
 
 pytestmark = pytest.mark.slow

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.doctor_brokers import broker_checks
-from headgate.snapshots.home import Home
+from headgate.doctor.brokers import broker_checks
+from headgate.home.layout import Home
 
 pytestmark = pytest.mark.slow
 

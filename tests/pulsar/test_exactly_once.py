@@ -13,14 +13,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 import headgate as hg
-from headgate import kernel
-from headgate.connectors.log_files import Record, TopicFiles
-from headgate.connectors.pulsar_names import PulsarTopicName
-from headgate.errors import GraphError, HeadgateError, NotFoundError, RefusedError
+from headgate import jvm
+from headgate.base.errors import GraphError, HeadgateError, NotFoundError, RefusedError
+from headgate.connectors.log.files import Record, TopicFiles
+from headgate.connectors.pulsar.names import PulsarTopicName
 from headgate.failures import Reason
+from headgate.home.layout import Home
 from headgate.runtime.live import SilentDisplay
 from headgate.runtime.run import RunOutcome, run
-from headgate.snapshots.home import Home
 from tests.pulsar.client import Pulsar
 
 SCHEMA = "id BIGINT, url STRING"
@@ -90,7 +90,7 @@ class Pipe:
     def crash(self, point: str, job: hg.JobDef | None = None) -> None:
         """Run into a failure at a point of the commit of the next batch."""
         current = Home(self.home).job("pipe").current()
-        kernel.arm_crash(self.spark, current.id if current else "r1", point)
+        jvm.arm_crash(self.spark, current.id if current else "r1", point)
         with pytest.raises(HeadgateError, match="a test asked"):
             self.go(job)
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import headgate as hg
-from headgate.errors import RefusedError
-from headgate.snapshots.home import Home, RunHome
+from headgate.base.errors import RefusedError
+from headgate.home.layout import Home, RunHome
 from tests.pulsar.client import Pulsar, Send, until
 from tests.reading import Reading, Running
 
@@ -26,7 +26,7 @@ def again(pulsar: Pulsar, topic: str, numbers: range, partitions: int = 2) -> No
 
 
 def pulsar_name(topic: str) -> Any:
-    from headgate.connectors.pulsar_names import PulsarTopicName
+    from headgate.connectors.pulsar.names import PulsarTopicName
 
     return PulsarTopicName.parse(topic)
 

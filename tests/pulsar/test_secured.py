@@ -12,9 +12,9 @@ import pulsar
 import pytest
 
 import headgate as hg
+from headgate.base.errors import HeadgateError
 from headgate.brokers import PulsarBroker
 from headgate.brokers.process import free_port
-from headgate.errors import HeadgateError
 from tests.pulsar import certificates
 from tests.pulsar.client import Pulsar, Send
 from tests.pulsar.secured import settings, token

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import headgate as hg
-from headgate.errors import GraphError, HeadgateError, JobFailedError, NotFoundError
+from headgate.base.errors import GraphError, HeadgateError, JobFailedError, NotFoundError
 from tests.pulsar.client import Pulsar, Send
 from tests.reading import Reading
 

@@ -13,11 +13,11 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import headgate as hg
-from headgate.connectors.pulsar_client import PulsarAccess
-from headgate.connectors.pulsar_partition import first_places
-from headgate.connectors.pulsar_stream import PulsarStreamReader, Told
-from headgate.errors import HeadgateError, JobFailedError, RefusedError
-from headgate.snapshots.home import Home
+from headgate.base.errors import HeadgateError, JobFailedError, RefusedError
+from headgate.connectors.pulsar.client import PulsarAccess
+from headgate.connectors.pulsar.partition import first_places
+from headgate.connectors.pulsar.stream import PulsarStreamReader, Told
+from headgate.home.layout import Home
 from headgate.snapshots.spark_log import latest_committed, pending_batch, read_entry
 from tests.pulsar.client import Pulsar, Send, until
 from tests.reading import Reading

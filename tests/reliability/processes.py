@@ -14,7 +14,7 @@ from pathlib import Path
 import pyspark
 
 from headgate.brokers.process import free_port
-from headgate.java import find_java
+from headgate.jvm.java import find_java
 from tests.reliability.topics import INPUTS, OUTPUTS, Topics, topics_of
 
 

@@ -13,8 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from headgate.home.layout import Home
 from headgate.runtime.session import get_session
-from headgate.snapshots.home import Home
 from headgate.snapshots.savepoints import savepoints
 from tests.reliability.processes import Driver
 from tests.reliability.store_data import Producer
@@ -71,7 +71,7 @@ def main() -> int:
 
 
 def _ask_for_savepoint(home: Path) -> int:
-    from headgate.snapshots.operations import Operations
+    from headgate.home.operations import Operations
 
     job = Home(str(home)).job("store")
     lease = job.read().lease

@@ -21,7 +21,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from headgate.brokers import PulsarBroker
-from headgate.connectors.log_files import LogRecord
+from headgate.connectors.log.files import LogRecord
 from headgate.runtime.session import get_session
 from tests.pulsar.client import Pulsar
 from tests.reliability.processes import Driver

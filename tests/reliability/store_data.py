@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from headgate.connectors.log_files import Record
+from headgate.connectors.log.files import Record
 from tests.reliability.chunks import Chunks
 from tests.reliability.topics import Topics, topics_of
 

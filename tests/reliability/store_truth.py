@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from headgate.connectors.log_files import LogRecord
-from headgate.connectors.pulsar_ids import to_number
-from headgate.snapshots.home import Home, RunHome
-from headgate.snapshots.model import Offset
+from headgate.connectors.log.files import LogRecord
+from headgate.connectors.pulsar.ids import to_number
+from headgate.home.layout import Home, RunHome
+from headgate.home.model import Offset
 from tests.reliability.topics import OUTPUTS, Topics, topics_of
 
 _ORDER = (

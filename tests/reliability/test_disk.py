@@ -16,12 +16,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import headgate as hg
+from headgate.base.errors import JobFailedError
 from headgate.cli.app import load_app
-from headgate.errors import JobFailedError
+from headgate.home.layout import Home
+from headgate.home.status_note import read_note
 from headgate.runtime.run import run
 from headgate.runtime.status import job_status
-from headgate.snapshots.home import Home
-from headgate.snapshots.status_note import read_note
 from tests.reliability.processes import Driver
 from tests.reliability.small_disk import SmallDisk, needs_mounts, small_disk
 from tests.reliability.store_data import Producer

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.snapshots.home import Home
+from headgate.home.layout import Home
 from headgate.snapshots.snapshot import find_snapshot
 from headgate.snapshots.spark_log import pending_batch
 from headgate.state import StateReader

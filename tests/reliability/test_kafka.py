@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate import kernel
+from headgate import jvm
 from headgate.brokers import KafkaBroker, PulsarBroker
-from headgate.snapshots.home import Home
+from headgate.home.layout import Home
 from tests.kafka.client import Kafka
 from tests.reliability.processes import Driver
 from tests.reliability.store_data import Producer
@@ -35,9 +35,9 @@ def store(kafka_servers: str) -> KafkaTopics:
 
 
 def assert_no_open_transaction(spark: SparkSession, store: KafkaTopics) -> None:
-    kernel.need_kafka(spark)
+    jvm.need_kafka(spark)
     client = {"bootstrap.servers": store.servers}
-    assert kernel.kafka_open_transactions(spark, client, "store") == []
+    assert jvm.kafka_open_transactions(spark, client, "store") == []
     kafka = Kafka(store.servers)
     for name in OUTPUTS:  # a transaction that is open holds careful readers back
         topic = store.prefix + name

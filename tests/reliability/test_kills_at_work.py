@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.snapshots.home import Home
-from headgate.snapshots.operations import Operations
+from headgate.home.layout import Home
+from headgate.home.operations import Operations
 from headgate.snapshots.savepoints import create_savepoint, savepoints
 from tests.reliability.processes import Driver
 from tests.reliability.store_data import Producer

@@ -13,8 +13,8 @@ import pytest
 
 import headgate as hg
 from headgate.cli.app import load_app
-from headgate.connectors.log_files import Record
-from headgate.snapshots.home import Home
+from headgate.connectors.log.files import Record
+from headgate.home.layout import Home
 from headgate.snapshots.snapshot import find_snapshot
 from headgate.state import StateReader
 from headgate.testing import JobDriver

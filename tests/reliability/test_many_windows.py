@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import functions as F
 
 import headgate as hg
-from headgate.connectors.log_files import Record
-from headgate.snapshots.home import Home
+from headgate.connectors.log.files import Record
+from headgate.home.layout import Home
 from headgate.testing import JobDriver
 
 VISIT = "id BIGINT, page STRING, at TIMESTAMP"

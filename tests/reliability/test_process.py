@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.snapshots.home import Home
+from headgate.home.layout import Home
 from headgate.snapshots.snapshot import find_snapshot
 from headgate.state import StateReader
 from tests.reliability.deaths import drivers_die, executors_die

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.snapshots.home import Home
+from headgate.home.layout import Home
 from tests.reliability.processes import Driver
 from tests.reliability.store_data import Producer
 from tests.reliability.test_driver_kills import STORE, assert_truth, checkpoints, finish

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.snapshots.home import Home
+from headgate.home.layout import Home
 from tests.reliability.processes import Cluster, Driver
 from tests.reliability.small_disk import needs_mounts
 from tests.reliability.store_data import Producer

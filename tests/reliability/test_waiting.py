@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from headgate.cli.main import invoke
+from headgate.home.layout import Home
 from headgate.runtime.status import job_status
-from headgate.snapshots.home import Home
 from tests.reliability.processes import Cluster
 from tests.ui.homes import APP, Data, processed, until
 

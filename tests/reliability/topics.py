@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from headgate.connectors.log_files import LogRecord, Record, TopicFiles
-from headgate.connectors.pulsar_ids import to_number
+from headgate.connectors.log.files import LogRecord, Record, TopicFiles
+from headgate.connectors.pulsar.ids import to_number
 from tests.kafka.client import Kafka
 from tests.kafka.client import Send as KafkaSend
 from tests.pulsar.client import Pulsar, Send

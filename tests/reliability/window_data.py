@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from headgate.connectors.log_files import Record, TopicFiles
+from headgate.connectors.log.files import Record, TopicFiles
 from tests.reliability.chunks import Chunks
 
 TOPICS = ("events", "counts_out", "counts_late", "sessions_out", "sessions_late")

@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import headgate as hg
-from headgate.connectors.log_files import Record, TopicFiles
-from headgate.errors import ExitCode
+from headgate.base.errors import ExitCode
+from headgate.connectors.log.files import Record, TopicFiles
+from headgate.home.layout import Home, JobHome
 from headgate.runtime.options import RunOutcome
 from headgate.runtime.run import run
 from headgate.runtime.status import job_status
-from headgate.snapshots.home import Home, JobHome
 
 pytestmark = pytest.mark.slow
 

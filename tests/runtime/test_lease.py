@@ -14,17 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from headgate.errors import ExitCode, RefusedError
-from headgate.process_identity import process_started
+from headgate.base.errors import ExitCode, RefusedError
+from headgate.base.identity import process_started
+from headgate.home.layout import Home, JobHome
+from headgate.home.model import JobRecord, LeaseRecord
+from headgate.home.times import now
 from headgate.runtime.lease import Clock, Lease, is_gone, is_live, this_process
-from headgate.snapshots.home import Home, JobHome
-from headgate.snapshots.model import JobRecord, LeaseRecord
-from headgate.snapshots.times import now
 
 HOLDER = """
 import sys, time
 from headgate.runtime.lease import Lease
-from headgate.snapshots.home import Home
+from headgate.home.layout import Home
 with Lease(Home(sys.argv[1]).job("store")):
     print("held", flush=True)
     time.sleep(60)
@@ -145,9 +145,9 @@ def test_a_lease_that_was_taken_is_noticed(job: JobHome) -> None:
 def test_of_many_starts_at_once_one_wins(tmp_path: Path) -> None:
     code = """
 import sys, time
-from headgate.errors import RefusedError
+from headgate.base.errors import RefusedError
 from headgate.runtime.lease import Lease
-from headgate.snapshots.home import Home
+from headgate.home.layout import Home
 time.sleep(max(0, float(sys.argv[2]) - time.time()))
 try:
     lease = Lease(Home(sys.argv[1]).job("store")).acquire()

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.errors import RefusedError
+from headgate.base.errors import RefusedError
+from headgate.home.layout import Home, JobHome
+from headgate.home.model import JobRecord, LeaseRecord
 from headgate.runtime.lease import Clock, Lease, is_live, this_process
-from headgate.snapshots.home import Home, JobHome
-from headgate.snapshots.model import JobRecord, LeaseRecord
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

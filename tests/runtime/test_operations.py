@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from headgate.errors import HeadgateError, RefusedError
+from headgate.base.errors import HeadgateError, RefusedError
+from headgate.home.files import write_json
+from headgate.home.layout import Home, JobHome
+from headgate.home.operations import OperationRecord, Operations
+from headgate.home.times import now, to_iso
 from headgate.runtime.operations import OperationDesk
 from headgate.runtime.stopping import StopRequest
-from headgate.snapshots.files import write_json
-from headgate.snapshots.home import Home, JobHome
-from headgate.snapshots.operations import OperationRecord, Operations
-from headgate.snapshots.times import now, to_iso
 
 
 class Driver:

@@ -10,16 +10,16 @@ from typing import cast
 
 import pytest
 
-from headgate.errors import StorageError
+from headgate.base.errors import StorageError
+from headgate.home.files import Files, LocalFiles
+from headgate.home.layout import Home, JobHome
+from headgate.home.model import JobRecord, LeaseRecord
+from headgate.home.operations import Operations
+from headgate.home.status_note import clear_note, read_note, write_note
+from headgate.home.times import now
 from headgate.runtime.lease import Lease, is_live, this_process
 from headgate.runtime.patience import Patience
 from headgate.runtime.status import job_status
-from headgate.snapshots.files import Files, LocalFiles
-from headgate.snapshots.home import Home, JobHome
-from headgate.snapshots.model import JobRecord, LeaseRecord
-from headgate.snapshots.operations import Operations
-from headgate.snapshots.status_note import clear_note, read_note, write_note
-from headgate.snapshots.times import now
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from headgate.home.layout import Home, RunHome
 from headgate.runtime.records import Recorder, forked_record
-from headgate.snapshots.home import Home, RunHome
 
 SOURCES = ["orders", "users"]
 

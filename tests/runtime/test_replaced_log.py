@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import headgate as hg
-from headgate.connectors.log_files import Record, TopicFiles
-from headgate.errors import RefusedError
+from headgate.base.errors import RefusedError
+from headgate.connectors.log.files import Record, TopicFiles
 from tests.reading import Reading, Running
 
 

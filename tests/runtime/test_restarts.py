@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.errors import UsageError
-from headgate.failures import Reason
-from headgate.runtime.restarts import Again, Failed, GiveUp, Restarts
-from headgate.settings import (
+from headgate.base.errors import UsageError
+from headgate.base.settings import (
     Restart,
     exponential_delay,
     failure_rate,
     fixed_delay,
     no_restart,
 )
+from headgate.failures import Reason
+from headgate.runtime.restarts import Again, Failed, GiveUp, Restarts
 
 STRATEGIES = [
     fixed_delay(attempts=5, delay="10 seconds"),

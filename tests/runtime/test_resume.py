@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from headgate.errors import ExitCode, HeadgateError, RefusedError
+from headgate.base.errors import ExitCode, HeadgateError, RefusedError
+from headgate.home.layout import Home, JobHome, RunHome
 from headgate.runtime.resume import Chosen, Means, Start, Wish, choose_parallelism, choose_run
 from headgate.runtime.sink_position import Marker
-from headgate.snapshots.home import Home, JobHome, RunHome
 from headgate.snapshots.spark_log import planned_batches
 
 

@@ -13,12 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import headgate as hg
-from headgate.connectors.log_files import Record, TopicFiles
-from headgate.errors import HeadgateError
+from headgate.base.errors import HeadgateError
+from headgate.connectors.log.files import Record, TopicFiles
+from headgate.home.layout import Home, JobHome, RunHome
+from headgate.home.operations import OperationRecord, Operations
 from headgate.runtime.run import run
 from headgate.runtime.status import job_status
-from headgate.snapshots.home import Home, JobHome, RunHome
-from headgate.snapshots.operations import OperationRecord, Operations
 from headgate.snapshots.spark_log import pending_batch
 
 pytestmark = pytest.mark.slow

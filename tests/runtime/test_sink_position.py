@@ -14,12 +14,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import headgate as hg
-from headgate import kernel
-from headgate.connectors.log_files import Record, TopicFiles
-from headgate.errors import ExitCode, HeadgateError, RefusedError, UsageError
+from headgate import jvm
+from headgate.base.errors import ExitCode, HeadgateError, RefusedError, UsageError
+from headgate.connectors.log.files import Record, TopicFiles
+from headgate.home.layout import Home
 from headgate.runtime.options import RunOptions
 from headgate.runtime.run import RunOutcome, run
-from headgate.snapshots.home import Home
 from headgate.snapshots.spark_log import planned_batches, read_entry
 
 
@@ -57,7 +57,7 @@ class Copying:
         return outcome
 
     def crash(self, point: str) -> None:
-        kernel.arm_crash(self.spark, "r1", point)
+        jvm.arm_crash(self.spark, "r1", point)
         with pytest.raises(HeadgateError, match="a test asked"):
             self.go()
 
@@ -204,7 +204,7 @@ def test_should_refuse_a_batch_whose_number_another_copy_has_used(copying: Copyi
     hidden.mkdir()
     for number, path in enumerate(outputs):
         path.rename(hidden / str(number))  # as if the other copy had not written yet
-    kernel.arm_crash(copying.spark, "r1", "before_sink")
+    jvm.arm_crash(copying.spark, "r1", "before_sink")
     with pytest.raises(HeadgateError, match="a test asked"):
         copying.go()  # plans batch 1 of the other copy, with other offsets
     for number, path in enumerate(outputs):

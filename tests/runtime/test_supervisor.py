@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from headgate.home.layout import Home, RunHome
 from headgate.runtime.records import Recorder
 from headgate.runtime.signals import StopRequest
 from headgate.runtime.supervisor import Supervisor
-from headgate.snapshots.home import Home, RunHome
 from headgate.snapshots.spark_log import pending_batch
 
 

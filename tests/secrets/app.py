@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from headgate.connectors.log_files import Record, TopicFiles
+from headgate.connectors.log.files import Record, TopicFiles
 
 PASSWORD, ROTATED, TOKEN, ADDRESS = "Tr0ub4dor-pw", "N3xt/m0nth pw", "tok-5f2e81c0", "jdbc-Pw.9x"
 SECRETS = (PASSWORD, ROTATED, "N3xt%2Fm0nth", TOKEN, ADDRESS)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.errors import UsageError
-from headgate.snapshots.home import Home
+from headgate.base.errors import UsageError
+from headgate.home.layout import Home
 
 
 def make(home: Path) -> set[tuple[bool, int]]:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from headgate.base.params import Reference, from_record, recorded, references
+from headgate.base.params import written as as_written
+from headgate.base.secrets import protect, redact, redacted, shown
 from headgate.cli.main import invoke
 from headgate.cli.options import parse_params
-from headgate.params import Reference, from_record, recorded, references
-from headgate.params import written as as_written
-from headgate.secrets import protect, redact, redacted, shown
 
 
 def test_a_value_may_be_in_a_file_or_in_the_environment(

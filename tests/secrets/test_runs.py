@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import headgate as hg
+from headgate.base.errors import GraphError, JobFailedError, UsageError
 from headgate.cli.main import invoke
-from headgate.errors import GraphError, JobFailedError, UsageError
-from headgate.snapshots.home import Home
+from headgate.home.layout import Home
 from tests.secrets.app import (
     ADDRESS,
     PASSWORD,

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from starlette.testclient import TestClient
 
 from headgate.cli.main import invoke
+from headgate.home.layout import Home
 from headgate.runtime.lease import is_live
-from headgate.snapshots.home import Home
 from headgate.ui.app import create_app
 from tests.secrets.app import PASSWORD, SECRETS, STORE, TOKEN, leaks, produce, write_app, written
 

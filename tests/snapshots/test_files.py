@@ -11,8 +11,8 @@ from uuid import uuid4
 
 import pytest
 
-from headgate.errors import HeadgateError, UsageError
-from headgate.snapshots.files import Files, LocalFiles, open_files, read_json, write_json
+from headgate.base.errors import HeadgateError, UsageError
+from headgate.home.files import Files, LocalFiles, open_files, read_json, write_json
 
 
 @pytest.fixture(params=["local", "remote"])
@@ -131,7 +131,7 @@ def test_readers_see_whole_files_while_they_are_written(tmp_path: Path) -> None:
 def test_a_lock_keeps_other_processes_out_until_it_is_given_back(tmp_path: Path) -> None:
     files = LocalFiles(tmp_path)
     code = (
-        "import sys; from headgate.snapshots.files import LocalFiles; from pathlib import Path\n"
+        "import sys; from headgate.home.files import LocalFiles; from pathlib import Path\n"
         "with LocalFiles(Path(sys.argv[1])).locked('l', timeout=0.3): print('in')"
     )
     command = [sys.executable, "-c", code, str(tmp_path)]

@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import headgate as hg
-from headgate.connectors.log_files import Record, TopicFiles
+from headgate.connectors.log.files import Record, TopicFiles
+from headgate.home.layout import Home
 from headgate.runtime.run import RunOutcome, run
-from headgate.snapshots.home import Home
 from headgate.snapshots.savepoints import create_savepoint
 
 Run = Callable[..., RunOutcome]

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import headgate as hg
-from headgate.errors import NotFoundError
+from headgate.base.errors import NotFoundError
+from headgate.home.layout import Home
 from headgate.snapshots.hold import held
-from headgate.snapshots.home import Home
 from headgate.snapshots.snapshot import find_snapshot
 from headgate.state import StateReader
 from headgate.testing import JobDriver

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.errors import HeadgateError, NotFoundError, UsageError
-from headgate.snapshots.home import Home, JobHome, RunHome, check_job_name, default_home
-from headgate.snapshots.model import (
+from headgate.base.errors import HeadgateError, NotFoundError, UsageError
+from headgate.home.layout import Home, JobHome, RunHome, check_job_name, default_home
+from headgate.home.model import (
     CheckpointRecord,
     JobRecord,
     LeaseRecord,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.errors import NotFoundError, RefusedError, UsageError
-from headgate.snapshots.home import Home
-from headgate.snapshots.model import JobRecord
-from headgate.snapshots.operations import OperationRecord, Operations, find_operation
+from headgate.base.errors import NotFoundError, RefusedError, UsageError
+from headgate.home.layout import Home
+from headgate.home.model import JobRecord
+from headgate.home.operations import OperationRecord, Operations, find_operation
 
 
 @pytest.fixture

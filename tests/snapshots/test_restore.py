@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import headgate as hg
-from headgate.errors import ExitCode, RefusedError
-from headgate.snapshots.home import Home
+from headgate.base.errors import ExitCode, RefusedError
+from headgate.home.layout import Home
 from headgate.snapshots.snapshot import find_snapshot
 from headgate.state import StateReader
 from headgate.testing import Deleted, JobDriver

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import headgate as hg
-from headgate.errors import ExitCode, RefusedError
+from headgate.base.errors import ExitCode, RefusedError
 from headgate.testing import JobDriver
 
 Make = Callable[..., JobDriver]

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import headgate as hg
-from headgate.connectors import log
+from headgate.connectors.log import connector as log
 from headgate.testing import JobDriver
 from tests.steps.test_window import VISIT, record, time
 from tests.steps.window_truth import Event

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import headgate as hg
-from headgate.errors import GraphError, UsageError
+from headgate.base.errors import GraphError, UsageError
 from headgate.testing import JobDriver
 
 Make = Callable[..., JobDriver]

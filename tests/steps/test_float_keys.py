@@ -13,11 +13,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import headgate as hg
-from headgate.connectors.log_files import Record, TopicFiles
-from headgate.errors import RefusedError
-from headgate.plan import BuiltJob
+from headgate.base.errors import RefusedError
+from headgate.connectors.log.files import Record, TopicFiles
+from headgate.graph.plan import BuiltJob
+from headgate.home.layout import Home
 from headgate.runtime.run import run
-from headgate.snapshots.home import Home
 from headgate.snapshots.snapshot import snapshot_of
 from headgate.snapshots.spark_log import latest_committed
 from headgate.state import StateReader

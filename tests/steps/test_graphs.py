@@ -104,7 +104,7 @@ def test_a_second_batch_and_a_crash_in_a_fan(job_driver: Make) -> None:
 
 
 def test_files_sink_and_filter_with_its_own_sink(spark, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    from headgate.connectors.log_files import Record, TopicFiles
+    from headgate.connectors.log.files import Record, TopicFiles
     from headgate.runtime.run import run
 
     for name in ("users", "orders"):

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import headgate as hg
-from headgate.snapshots.event_time import EventTimeRecord
-from headgate.snapshots.home import Home
+from headgate.home.event_time import EventTimeRecord
+from headgate.home.layout import Home
 from headgate.testing import JobDriver
 
 Make = Callable[..., JobDriver]

@@ -14,11 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import headgate as hg
-from headgate.connectors.log_files import Record, TopicFiles
-from headgate.errors import GraphError, NotFoundError, UsageError
-from headgate.snapshots.event_time import EventTimeRecord
-from headgate.snapshots.home import Home
-from headgate.snapshots.model import CheckpointRecord
+from headgate.base.errors import GraphError, NotFoundError, UsageError
+from headgate.connectors.log.files import Record, TopicFiles
+from headgate.home.event_time import EventTimeRecord
+from headgate.home.layout import Home
+from headgate.home.model import CheckpointRecord
 from headgate.testing import JobDriver
 
 Make = Callable[..., JobDriver]

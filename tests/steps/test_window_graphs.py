@@ -11,7 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 import headgate as hg
-from headgate.errors import GraphError, RefusedError
+from headgate.base.errors import GraphError, RefusedError
 from headgate.testing import JobDriver
 from tests.steps.test_window import VISIT, counting, record
 

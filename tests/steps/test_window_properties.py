@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from headgate.connectors import log
+from headgate.connectors.log import connector as log
 from tests.steps.window_cases import Config, random_configs, random_stream
 from tests.steps.window_checks import check_final_rows
 from tests.steps.window_story import Plot, Story

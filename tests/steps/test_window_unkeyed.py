@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import functions as F
 
 import headgate as hg
-from headgate.snapshots.home import Home
+from headgate.home.layout import Home
 from headgate.snapshots.snapshot import find_snapshot
 from headgate.state import StateReader
 from headgate.testing import JobDriver

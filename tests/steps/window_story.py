@@ -13,7 +13,7 @@ from typing import Any, get_args
 import pytest
 
 import headgate as hg
-from headgate.connectors import log
+from headgate.connectors.log import connector as log
 from headgate.snapshots.spark_log import read_entry
 from headgate.testing import CrashPoint, JobDriver
 from tests.steps.test_window import VISIT, record

@@ -20,12 +20,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from headgate.connectors.log_files import Record, TopicFiles
+from headgate.connectors.log.files import Record, TopicFiles
+from headgate.home.layout import Home
+from headgate.home.operations import Operations
 from headgate.runtime.run import run
 from headgate.runtime.signals import StopRequest
 from headgate.runtime.status import job_status
-from headgate.snapshots.home import Home
-from headgate.snapshots.operations import Operations
 from headgate.snapshots.savepoints import create_savepoint
 from tests.ui import shop_app
 

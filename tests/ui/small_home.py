@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from headgate.connectors.log_files import Record, TopicFiles
-from headgate.snapshots.home import Home
-from headgate.snapshots.model import CheckpointRecord, SourceOffsets
-from headgate.snapshots.operations import Operations
+from headgate.connectors.log.files import Record, TopicFiles
+from headgate.home.layout import Home
+from headgate.home.model import CheckpointRecord, SourceOffsets
+from headgate.home.operations import Operations
 
 EVIL = "\"><script>alert('name')</script>"
 EVIL_ROW = "<img src=x onerror=alert('row')>"

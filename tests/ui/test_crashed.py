@@ -17,11 +17,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from headgate.cli.main import invoke
-from headgate.connectors.log_files import TopicFiles
+from headgate.connectors.log.files import TopicFiles
+from headgate.home.layout import Home
+from headgate.home.times import to_ms
 from headgate.runtime.lease import is_live
-from headgate.snapshots.home import Home
 from headgate.snapshots.spark_log import pending_batch
-from headgate.snapshots.times import to_ms
 from headgate.ui.app import create_app
 from tests.ui.homes import APP, SECRET, VARIABLE, Data, processed, until
 from tests.ui.test_rest import done, get

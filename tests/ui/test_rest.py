@@ -17,10 +17,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
-from headgate.connectors.log_files import TopicFiles
+from headgate.connectors.log.files import TopicFiles
+from headgate.home.audit import audit
+from headgate.home.layout import Home
 from headgate.runtime.lease import is_live
-from headgate.snapshots.audit import audit
-from headgate.snapshots.home import Home
 from headgate.ui.app import create_app
 from tests.ui.homes import _BASE_MS, APP, SECRET, USERS, VARIABLE, Homes, Truth
 

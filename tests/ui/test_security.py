@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from headgate.errors import UsageError
-from headgate.snapshots.audit import audit
-from headgate.snapshots.home import Home
+from headgate.base.errors import UsageError
+from headgate.home.audit import audit
+from headgate.home.layout import Home
 from headgate.ui.access import COOKIE, Access
 from headgate.ui.app import create_app
 from tests.ui.small_home import EVIL, EVIL_ROW, JOB, small_home

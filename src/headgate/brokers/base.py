@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar, Self
 
-from headgate.brokers.jars import fetch
+from headgate.base.errors import HeadgateError, RefusedError
 from headgate.brokers.process import (
     HOST,
     BrokerRecord,
@@ -26,10 +26,10 @@ from headgate.brokers.process import (
     read_record,
     write_record,
 )
-from headgate.errors import HeadgateError, RefusedError
-from headgate.java import find_java
-from headgate.snapshots.files import LocalFiles
-from headgate.snapshots.times import now
+from headgate.home.files import LocalFiles
+from headgate.home.times import now
+from headgate.jvm.jars import fetch
+from headgate.jvm.java import find_java
 
 LOCKS = Path(__file__).resolve().parent / "locks"
 RESOURCES = Path(__file__).resolve().parent.parent / "resources"

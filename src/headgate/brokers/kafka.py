@@ -11,12 +11,12 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
+from headgate.base.errors import HeadgateError
 from headgate.brokers.base import LOCKS, RESOURCES, LocalBroker
 from headgate.brokers.kafka_wire import ask_cluster
 from headgate.brokers.process import HOST, BrokerRecord
-from headgate.errors import HeadgateError
-from headgate.java import find_java
-from headgate.spark_jars import find_spark_jars
+from headgate.jvm.java import find_java
+from headgate.jvm.spark_jars import find_spark_jars
 
 RELEASE = "4.3.1"
 LOCK = LOCKS / f"kafka-{RELEASE}.lock"

@@ -15,11 +15,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from headgate.errors import ExitCode, HeadgateError
-from headgate.process_identity import pid_space, process_started
-from headgate.snapshots.files import LocalFiles, read_json, write_json
-from headgate.snapshots.model import check_version
-from headgate.snapshots.times import from_iso, to_iso
+from headgate.base.errors import ExitCode, HeadgateError
+from headgate.base.identity import pid_space, process_started
+from headgate.home.files import LocalFiles, read_json, write_json
+from headgate.home.model import check_version
+from headgate.home.times import from_iso, to_iso
 
 HOST = "127.0.0.1"
 

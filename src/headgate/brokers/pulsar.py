@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from headgate.base.errors import HeadgateError
 from headgate.brokers.base import LOCKS, RESOURCES, LocalBroker
 from headgate.brokers.process import HOST, BrokerRecord
-from headgate.connectors.pulsar_admin import PulsarAdmin
-from headgate.connectors.pulsar_client import PulsarAccess
-from headgate.connectors.pulsar_names import web_address
-from headgate.errors import HeadgateError
-from headgate.snapshots.files import read_json, write_json
-from headgate.snapshots.model import check_version
+from headgate.connectors.pulsar.admin import PulsarAdmin
+from headgate.connectors.pulsar.client import PulsarAccess
+from headgate.connectors.pulsar.names import web_address
+from headgate.home.files import read_json, write_json
+from headgate.home.model import check_version
 
 RELEASE = "4.2.4"
 LOCK = LOCKS / f"pulsar-{RELEASE}.lock"

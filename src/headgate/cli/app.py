@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headgate.errors import HeadgateError, Location, NotFoundError, UsageError
+from headgate.base.errors import HeadgateError, Location, NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from headgate.jobdef import JobDef
+    from headgate.api.job import JobDef
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def _user_line(error: BaseException, file: Path) -> Location:
 
 
 def _jobs(names: dict[str, object]) -> dict[str, JobDef]:
-    from headgate.jobdef import JobDef
+    from headgate.api.job import JobDef
 
     jobs: dict[str, JobDef] = {}
     for name, value in names.items():

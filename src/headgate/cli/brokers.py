@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from headgate.base.errors import ExitCode, UsageError
 from headgate.cli.common import HELP, Ui, command
 from headgate.cli.tables import local_time
-from headgate.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from headgate.brokers import BrokerStatus, KafkaBroker, PulsarBroker

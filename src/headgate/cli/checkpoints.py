@@ -7,16 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
+from headgate.base.durations import format_duration
+from headgate.base.errors import ExitCode, RefusedError
 from headgate.cli.common import HELP, Ui, command
 from headgate.cli.control import JobArgument, TimeoutOption, WaitOption, request_and_wait
 from headgate.cli.event_time import watermark_lines
 from headgate.cli.tables import DASH, local_time, number, size, table
-from headgate.durations import format_duration
-from headgate.errors import ExitCode, RefusedError
+from headgate.home.layout import JobHome, RunHome
+from headgate.home.model import CheckpointRecord
 from headgate.runtime.lease import is_live
 from headgate.snapshots.hold import held
-from headgate.snapshots.home import JobHome, RunHome
-from headgate.snapshots.model import CheckpointRecord
 from headgate.snapshots.prune import delete_checkpoint
 from headgate.snapshots.savepoints import pin as pin_checkpoint
 from headgate.snapshots.savepoints import unpin

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 
 import typer
 
-from headgate.errors import HeadgateError
-from headgate.secrets import redact, redacted
-from headgate.snapshots.home import Home, default_home
+from headgate.base.errors import HeadgateError
+from headgate.base.secrets import redact, redacted
+from headgate.home.layout import Home, default_home
 
 HELP = {"help_option_names": ["-h", "--help"]}
 

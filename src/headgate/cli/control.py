@@ -11,13 +11,13 @@ from typing import Annotated, Any
 
 import typer
 
+from headgate.base.durations import format_duration, parse_duration
+from headgate.base.errors import ExitCode, HeadgateError, RefusedError
 from headgate.cli.common import HELP, Ui, command
 from headgate.cli.tables import local_time, size
-from headgate.durations import format_duration, parse_duration
-from headgate.errors import ExitCode, HeadgateError, RefusedError
+from headgate.home.layout import JobHome
+from headgate.home.operations import OperationRecord, Operations, find_operation
 from headgate.runtime.lease import is_live
-from headgate.snapshots.home import JobHome
-from headgate.snapshots.operations import OperationRecord, Operations, find_operation
 
 _POLL_SECONDS = 0.2
 _DOING = {

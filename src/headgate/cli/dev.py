@@ -16,12 +16,12 @@ from typing import Annotated
 
 import typer
 
+from headgate.base.errors import ExitCode
+from headgate.base.handover import hand_over
 from headgate.cli.app import load_app
 from headgate.cli.common import Ui, command
 from headgate.cli.options import SetOption, parse_params
 from headgate.cli.ui import DEFAULT_PORT, address_of, listen
-from headgate.errors import ExitCode
-from headgate.handover import hand_over
 
 _POLL_SECONDS = 0.5
 _STOP_SECONDS = 60.0

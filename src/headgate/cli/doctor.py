@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from headgate.base.errors import ExitCode
 from headgate.cli.common import Ui, command
-from headgate.errors import ExitCode
 
 
 def register(app: typer.Typer) -> None:
@@ -22,7 +22,7 @@ def doctor(
     ] = False,
 ) -> None:
     """Look at Java, Spark, the kernel and the home, with a remedy for each thing that is wrong."""
-    from headgate.doctor import run_checks
+    from headgate.doctor.checks import run_checks
 
     checks = run_checks(home=ui.home_url, live=live)
     bad = [check for check in checks if not check.ok]

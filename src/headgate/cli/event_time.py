@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.cli.tables import DASH, local_time
-from headgate.snapshots.model import CheckpointRecord
+from headgate.home.model import CheckpointRecord
 
 
 def watermark_lines(record: CheckpointRecord, *, indent: int) -> list[str]:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from headgate.base.errors import ExitCode, NotFoundError
 from headgate.cli.app import load_app
 from headgate.cli.common import Ui, command
 from headgate.cli.options import SetOption, parse_params
-from headgate.errors import ExitCode, NotFoundError
 from headgate.graph.model import Graph
 
 if TYPE_CHECKING:
-    from headgate.broker_check import Asked
-    from headgate.jobdef import JobDef
-    from headgate.plan import BuiltJob
+    from headgate.api.job import JobDef
+    from headgate.graph.plan import BuiltJob
+    from headgate.runtime.broker_check import Asked
 
 
 class GraphFormat(StrEnum):
@@ -106,7 +106,7 @@ def _built(job: JobDef, params: dict[str, str]) -> BuiltJob:
 
 
 def _ask(ui: Ui, built: BuiltJob, job: str) -> Asked:
-    from headgate.broker_check import ask
+    from headgate.runtime.broker_check import ask
     from headgate.runtime.session import get_session
 
     asked = ask(built, get_session(parallelism=1, master=None, conf={}), job)

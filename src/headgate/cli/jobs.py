@@ -7,10 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
+from headgate.base.durations import format_duration
 from headgate.cli.common import Ui, command
 from headgate.cli.event_time import watermark_lines
 from headgate.cli.tables import DASH, local_time, number, size, table
-from headgate.durations import format_duration
+from headgate.home.layout import JobHome
+from headgate.home.model import CheckpointRecord, EventRecord, Owner
+from headgate.home.resume_hint import start_command
+from headgate.home.times import now, to_iso
 from headgate.runtime.status import (
     STATES,
     JobStatus,
@@ -20,10 +24,6 @@ from headgate.runtime.status import (
     step_watermark,
 )
 from headgate.runtime.waits import Wait
-from headgate.snapshots.home import JobHome
-from headgate.snapshots.model import CheckpointRecord, EventRecord, Owner
-from headgate.snapshots.start_again import start_command
-from headgate.snapshots.times import now, to_iso
 
 
 def register(app: typer.Typer) -> None:

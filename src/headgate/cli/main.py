@@ -15,6 +15,8 @@ from typing import Any, NoReturn
 
 import typer
 
+from headgate.base.errors import ExitCode, HeadgateError, Location, UsageError
+from headgate.base.secrets import redact, redacted
 from headgate.cli import common
 from headgate.cli.brokers import register as register_brokers
 from headgate.cli.checkpoints import register as register_checkpoints
@@ -29,8 +31,6 @@ from headgate.cli.savepoints import register as register_savepoints
 from headgate.cli.state import register as register_state
 from headgate.cli.topics import register as register_topics
 from headgate.cli.ui import register as register_ui
-from headgate.errors import ExitCode, HeadgateError, Location, UsageError
-from headgate.secrets import redact, redacted
 
 app = typer.Typer(
     name="headgate",

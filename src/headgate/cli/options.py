@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
-from headgate.errors import NotFoundError, UsageError
-from headgate.params import resolve
-from headgate.secrets import protect_settings
+from headgate.base.errors import NotFoundError, UsageError
+from headgate.base.params import resolve
+from headgate.base.secrets import protect_settings
 
 SetOption = Annotated[
     list[str] | None,

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from headgate.base.errors import ExitCode
 from headgate.cli.app import load_app
 from headgate.cli.common import Ui, command
 from headgate.cli.options import SetOption, parse_params
-from headgate.errors import ExitCode
 from headgate.snapshots.snapshot import Snapshot, find_snapshot, is_newest
 from headgate.snapshots.upgrade import UpgradePlan, plan_upgrade
 
 if TYPE_CHECKING:
-    from headgate.jobdef import JobDef
+    from headgate.api.job import JobDef
 
 
 def register(app: typer.Typer) -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from headgate.base.errors import UsageError
 from headgate.cli.common import Ui
-from headgate.errors import UsageError
 
 if TYPE_CHECKING:
-    from headgate.connectors.log_format import Record
+    from headgate.connectors.log.format import Record
 
 _CHUNK = 50_000
 _WAIT_SECONDS = 0.2
@@ -63,7 +63,7 @@ class Lines:
 
     def record(self, line: bytes) -> Record | None:
         """The record of a line, or nothing if it is blank."""
-        from headgate.connectors.log_format import Record
+        from headgate.connectors.log.format import Record
 
         self.number += 1
         try:

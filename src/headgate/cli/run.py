@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
+from headgate.base.durations import format_duration
+from headgate.base.handover import handed_over
 from headgate.cli.app import load_app
 from headgate.cli.common import Ui, command
 from headgate.cli.options import SetOption, parse_params, parse_spark_flags
-from headgate.durations import format_duration
-from headgate.handover import handed_over
-from headgate.snapshots.home import check_job_name
+from headgate.home.layout import check_job_name
 
 
 def register(app: typer.Typer) -> None:

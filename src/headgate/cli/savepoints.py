@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
+from headgate.base.errors import NotFoundError, RefusedError, UsageError
 from headgate.cli.checkpoints import verify_snapshot
 from headgate.cli.common import HELP, Ui, command
 from headgate.cli.control import JobArgument, TimeoutOption, WaitOption, request_and_wait
 from headgate.cli.tables import local_time, number, size, table
-from headgate.errors import NotFoundError, RefusedError, UsageError
+from headgate.home.layout import JobHome
 from headgate.runtime.lease import is_live
 from headgate.runtime.records import Recorder
-from headgate.snapshots.home import JobHome
 from headgate.snapshots.savepoints import (
     SavepointRecord,
     copy_savepoint,

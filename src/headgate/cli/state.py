@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headgate.base.errors import NotFoundError, UsageError
 from headgate.cli.common import HELP, Ui, command
 from headgate.cli.tables import number, size, table
-from headgate.errors import NotFoundError, UsageError
 from headgate.snapshots.hold import held
 from headgate.snapshots.snapshot import Snapshot, find_snapshot
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from headgate.base.durations import parse_duration
+from headgate.base.errors import NotFoundError, RefusedError, UsageError
 from headgate.cli.common import HELP, Ui, command
 from headgate.cli.options import ClientOption, parse_client_options
 from headgate.cli.produce import Lines, Progress, key_of, read_lines, send
 from headgate.cli.tables import number, table
-from headgate.durations import parse_duration
-from headgate.errors import NotFoundError, RefusedError, UsageError
-from headgate.snapshots.times import to_iso
+from headgate.home.times import to_iso
 
 if TYPE_CHECKING:
     from headgate.connectors.topic_client import (

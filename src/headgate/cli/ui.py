@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from headgate.base.errors import UsageError
 from headgate.cli.common import Ui, command
-from headgate.errors import UsageError
 
 TOKEN = "HEADGATE_UI_TOKEN"
 READ_TOKEN = "HEADGATE_UI_READ_TOKEN"

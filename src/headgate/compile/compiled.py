@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate import kernel
+from headgate import jvm
+from headgate.base.errors import GraphError
 from headgate.compile.fanout import Outlets, fan_out, key_names
 from headgate.compile.holds import holding_steps
 from headgate.compile.paths import Arrival, Needs, arrivals, carried_columns, union_of
@@ -22,9 +23,8 @@ from headgate.compile.sinks import Sinks, Writer
 from headgate.compile.sources import BAD, event_times, source_frame, table_frame, table_rows, ticks
 from headgate.compile.windows import window_frame, window_outputs
 from headgate.connectors.base import Source
-from headgate.errors import GraphError
 from headgate.graph import Graph
-from headgate.plan import (
+from headgate.graph.plan import (
     CARRIED,
     EVENT_TIME,
     BuiltJob,
@@ -72,7 +72,7 @@ class CompiledJob:
         With `drain` event time ends then: every window is closed. `event_time` is how far the
         sources were when the run was left.
         """
-        return kernel.start(
+        return jvm.start(
             self.frame,
             name=writer.job,
             checkpoint=checkpoint,
@@ -95,14 +95,14 @@ class CompiledJob:
 
         Kafka ends a transaction in its partitions a moment after it has told the producer.
         """
-        return kernel.await_readable(self.frame.sparkSession, json.dumps(self.spec(writer)))
+        return jvm.await_readable(self.frame.sparkSession, json.dumps(self.spec(writer)))
 
     def spec(self, writer: Writer) -> dict[str, Any]:
         """What the sinks are told, once the session has the jars that their writers need."""
         if "kafka" in self.sinks.kinds:
-            kernel.need_kafka(self.frame.sparkSession)
+            jvm.need_kafka(self.frame.sparkSession)
         if "pulsar" in self.sinks.kinds:
-            kernel.need_pulsar(self.frame.sparkSession)
+            jvm.need_pulsar(self.frame.sparkSession)
         return self.sinks.spec(writer)
 
 
@@ -137,12 +137,12 @@ def compile_job(built: BuiltJob, spark: SparkSession, *, parallelism: int) -> Co
         outlets.leaves.append(sinks.nothing(ticks(spark)))
     frame = union_of(outlets.leaves)
     _refuse_nondeterministic(frame, sinks)
-    layouts = kernel.state_layout(frame)
+    layouts = jvm.state_layout(frame)
     steps = tuple(
         dataclasses.replace(step, stores=tuple(layouts.get(step.id, ())))
         for step in built.graph.steps
     )
-    order = tuple(kernel.source_order(frame))
+    order = tuple(jvm.source_order(frame))
     graph = dataclasses.replace(built.graph, sources=order, steps=steps)
     sources = {
         node.step.id: node.operation.source
@@ -159,7 +159,7 @@ def _waits(node: Node) -> bool:
 
 
 def _refuse_nondeterministic(frame: DataFrame, sinks: Sinks) -> None:
-    part = kernel.nondeterministic_part(frame)
+    part = jvm.nondeterministic_part(frame)
     if part is not None and sinks.exactly_once:
         raise GraphError(
             f"the expression {part} gives another value when a batch is replayed, so the job's"
@@ -223,7 +223,7 @@ class _Tables:
             if len(users) > 1:
                 assert isinstance(node.operation, TableOp)
                 keys = [f"__hg_k{i}" for i in range(len(node.operation.keys))]
-                df = kernel.tee(df.repartition(self._partitions, *keys))
+                df = jvm.tee(df.repartition(self._partitions, *keys))
             self._frames[name] = df
         return self._frames[name]
 
@@ -249,7 +249,7 @@ def _lookup(built: BuiltJob, node: Node, inputs: list[DataFrame], tables: _Table
                 f"{name}__hg_wide", F.col(name).cast(rows.schema[stored].dataType)
             )
             keys[keys.index(name)] = f"{name}__hg_wide"
-    return kernel.lookup(
+    return jvm.lookup(
         stream,
         rows,
         step=node.step.id,

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from headgate import kernel
+from headgate import jvm
+from headgate.base.schemas import has_floats
 from headgate.compile.paths import Arrival
 from headgate.compile.processes import process_input
 from headgate.compile.sinks import Sinks, hashable, sink_row
 from headgate.connectors.base import Expr
-from headgate.plan import LookupOp, ProcessOp, SinkOp, WindowOp, column
-from headgate.schemas import has_floats
+from headgate.graph.plan import LookupOp, ProcessOp, SinkOp, WindowOp, column
 
 
 @dataclass
@@ -63,10 +63,10 @@ class _Group:
 
 
 def _groups(base: DataFrame, users: Sequence[Arrival], ways: Ways) -> list[_Group]:
-    riders = kernel.OUT in base.columns
+    riders = jvm.OUT in base.columns
     # rows that ride to a sink do not pass an aggregation or a process function, which get the
     # others by themselves
-    chained = [a for a in users if not _is_alone(a) and kernel.is_chain(base, a.rows)]
+    chained = [a for a in users if not _is_alone(a) and jvm.is_chain(base, a.rows)]
     steps = list(dict.fromkeys(a.node.step.id for a in chained if not _is_sink(a)))
     first = [a for a in chained if _is_sink(a) or a.node.step.id == steps[0]]
     groups = [_Group(tuple(first), True)] if first or riders else []
@@ -74,7 +74,7 @@ def _groups(base: DataFrame, users: Sequence[Arrival], ways: Ways) -> list[_Grou
         groups.append(_Group(tuple(a for a in chained if a.node.step.id == step), True))
     plain = [number for number, a in enumerate(users) if a not in chained]
     if plain and riders:
-        users = ways(base.where(F.col(kernel.OUT).isNull()))
+        users = ways(base.where(F.col(jvm.OUT).isNull()))
     return groups + [_Group((users[number],), False) for number in plain]
 
 
@@ -105,9 +105,7 @@ def _deliver(
             branches.append((keyed(arrival), -1))
             step = arrival.node.step.id
             spread = key_names(arrival)
-    split = kernel.split(
-        base, branches, sink_schemas=sinks.schemas, spread_by=spread, riders=riders
-    )
+    split = jvm.split(base, branches, sink_schemas=sinks.schemas, spread_by=spread, riders=riders)
     assert split is not None, "every branch was found to be a chain"
     if step is None:
         return split
@@ -142,7 +140,7 @@ def keyed(arrival: Arrival) -> DataFrame:
         if name not in arrival.rows.columns:
             made[name] = column(key)
     rows = arrival.rows.withColumns(made) if made else arrival.rows
-    rows = kernel.normal_keys(rows, list(made))
+    rows = jvm.normal_keys(rows, list(made))
     if isinstance(arrival.node.operation, ProcessOp):
         return process_input(arrival.node, arrival.input, rows, key_names(arrival))
     return rows
@@ -156,4 +154,4 @@ def _shared(base: DataFrame, first: _Group, partitions: int) -> DataFrame:
             keys = [k for k in key_names(arrival) if k in base.columns]
     keys = keys or hashable(base.schema)
     columns = [F.col(f"`{k}`") for k in keys]
-    return kernel.tee(base.repartition(partitions, *columns) if columns else base.repartition(1))
+    return jvm.tee(base.repartition(partitions, *columns) if columns else base.repartition(1))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headgate.check import behind, goes_by_event_time
-from headgate.plan import BuiltJob, LookupOp
+from headgate.graph.check import behind, goes_by_event_time
+from headgate.graph.plan import BuiltJob, LookupOp
 
 
 def holding_steps(job: BuiltJob) -> Iterator[str]:

@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from headgate import kernel
-from headgate.plan import (
+from headgate import jvm
+from headgate.graph.plan import (
     CARRIED,
     BuiltJob,
     Node,
@@ -105,13 +105,13 @@ def applied(operation: StatelessOp, rows: DataFrame) -> DataFrame:
     made = operation.apply(rows.drop(*hidden) if hidden else rows)
     for name in hidden:
         # rows that are made anew have lost it, and no window is behind them
-        made = kernel.carry(rows, made, name) or made
+        made = jvm.carry(rows, made, name) or made
     return made
 
 
 def _count(rows: DataFrame, node: Node, *outputs: str) -> DataFrame:
     for output in outputs:
-        rows = kernel.count(rows, node.step.id, output)
+        rows = jvm.count(rows, node.step.id, output)
     return rows
 
 
@@ -125,11 +125,11 @@ def conform(rows: DataFrame, schema: StructType) -> DataFrame:
 
 def union_of(frames: Sequence[DataFrame]) -> DataFrame:
     """The union of frames of one schema, some of which carry rows that are bound for sinks."""
-    riding = [f.schema[kernel.OUT].dataType for f in frames if kernel.OUT in f.columns]
+    riding = [f.schema[jvm.OUT].dataType for f in frames if jvm.OUT in f.columns]
     result: DataFrame | None = None
     for frame in frames:
-        if riding and kernel.OUT not in frame.columns:
-            frame = frame.withColumn(kernel.OUT, F.lit(None).cast(riding[0]))
+        if riding and jvm.OUT not in frame.columns:
+            frame = frame.withColumn(jvm.OUT, F.lit(None).cast(riding[0]))
         result = frame if result is None else result.unionByName(frame)
     assert result is not None
     return result

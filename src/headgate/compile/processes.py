@@ -9,14 +9,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType
 
-from headgate import kernel
+from headgate import jvm
 from headgate.compile.paths import union_of
-from headgate.plan import EVENT_TIME, POSITION, BuiltJob, Node, ProcessOp
-from headgate.process.layout import Layout
-from headgate.process.shape import Handler
-from headgate.process.task import task_function
-from headgate.process.wire import KEY, OUTPUT, ROW, Wire, out_struct
-from headgate.steps.process import row_codec
+from headgate.graph.plan import EVENT_TIME, POSITION, BuiltJob, Node, ProcessOp
+from headgate.steps.process.layout import Layout
+from headgate.steps.process.shape import Handler
+from headgate.steps.process.step import row_codec
+from headgate.steps.process.task import task_function
+from headgate.steps.process.wire import KEY, OUTPUT, ROW, Wire, out_struct
 
 INPUT = "__hg_input"
 TIE = "__hg_tie"
@@ -96,7 +96,7 @@ def process_frame(node: Node, inputs: Sequence[DataFrame]) -> DataFrame:
         node.step.id, operation.function, operation.shape, operation.names, keys, schemas,
         operation.on_error,
     )  # fmt: skip
-    return kernel.process(stream, task_function(wire), _spec(node, operation))
+    return jvm.process(stream, task_function(wire), _spec(node, operation))
 
 
 def _spec(node: Node, operation: ProcessOp) -> dict[str, Any]:

@@ -10,11 +10,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructType
 
-from headgate import kernel
+from headgate import jvm
+from headgate.base.schemas import has_floats
 from headgate.compile.paths import Arrival
 from headgate.connectors.base import Expr, Sink
-from headgate.plan import CARRIED, LEAD, BuiltJob, Node, SinkOp, column
-from headgate.schemas import has_floats
+from headgate.graph.plan import CARRIED, LEAD, BuiltJob, Node, SinkOp, column
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def _normal_key(
     with_key = rows.withColumn(_KEY, column(key))
     if not has_floats(with_key.schema[_KEY].dataType):
         return rows, made
-    return kernel.normal_keys(with_key, [_KEY]), {**made, "key": F.col(_KEY)}
+    return jvm.normal_keys(with_key, [_KEY]), {**made, "key": F.col(_KEY)}
 
 
 def hashable(schema: StructType) -> list[str]:
@@ -113,7 +113,7 @@ class Sinks:
             (struct if i == number else F.lit(None).cast(schema)).alias(f"r{i}")
             for i, schema in enumerate(self.schemas)
         ]
-        return rows.select(F.lit(number).alias(kernel.SINK), *slots)
+        return rows.select(F.lit(number).alias(jvm.SINK), *slots)
 
     def placed(self, rows: DataFrame, partitions: int) -> DataFrame:
         """The writer's rows where their own values put them, if a sink's tasks must not change.
@@ -131,7 +131,7 @@ class Sinks:
         names = [LEAD + "key"] if LEAD + "key" in schema.names else hashable(schema)
         columns = [F.col(f"r{number}.`{name}`") for name in names]
         spread = F.xxhash64(*columns) if columns else F.lit(0)
-        return F.when(F.col(kernel.SINK) == number, spread)
+        return F.when(F.col(jvm.SINK) == number, spread)
 
     def numbered(self, rows: DataFrame) -> DataFrame:
         """The writer's rows with their places in their task, where only some sinks are sorted.
@@ -142,12 +142,12 @@ class Sinks:
         others = [i for i, n in enumerate(self.nodes) if not _sink_of(n).sink.sorts]
         if not others or len(others) == len(self.nodes):
             return rows
-        return kernel.numbered(rows, others)
+        return jvm.numbered(rows, others)
 
     def nothing(self, rows: DataFrame) -> DataFrame:
         """A source without rows as rows of the writer."""
         slots = [F.lit(None).cast(s).alias(f"r{i}") for i, s in enumerate(self.schemas)]
-        return rows.select(F.lit(None).cast("int").alias(kernel.SINK), *slots)
+        return rows.select(F.lit(None).cast("int").alias(jvm.SINK), *slots)
 
     @property
     def by_name(self) -> dict[str, Sink]:

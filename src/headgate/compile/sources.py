@@ -9,10 +9,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from headgate import kernel
+from headgate import jvm
 from headgate.connectors.base import Expr, Source
-from headgate.plan import EVENT_TIME, POSITION, Node, SourceOp, TableOp, column
-from headgate.steps.lookup import value_struct
+from headgate.graph.plan import EVENT_TIME, POSITION, Node, SourceOp, TableOp, column
+from headgate.steps.lookup.step import value_struct
 
 ALIAS = "__hg_source:"
 DELETED = "__hg_deleted"
@@ -22,7 +22,7 @@ TICK = "__tick"
 
 def ticks(spark: SparkSession) -> DataFrame:
     """A source without rows: a restarted query looks at its timers before new input comes."""
-    return spark.readStream.format(kernel.TICKS).load().alias(ALIAS + TICK)
+    return spark.readStream.format(jvm.TICKS).load().alias(ALIAS + TICK)
 
 
 def _decoding(source: Source) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def source_frame(spark: SparkSession, node: Node) -> DataFrame:
     name = node.step.id
     if isinstance(operation.source, Source):
         raw = operation.source.records(spark, table=False).alias(ALIAS + name)
-        df = kernel.decode(
+        df = jvm.decode(
             raw,
             node.schemas["out"],
             topic=operation.source.describe(),
@@ -46,10 +46,10 @@ def source_frame(spark: SparkSession, node: Node) -> DataFrame:
         )
     else:
         raw = operation.source(spark).alias(ALIAS + name)
-        df = kernel.count(raw, name, "records_out")
+        df = jvm.count(raw, name, "records_out")
     if operation.watermark is not None:
         expression, _ = operation.watermark
-        df = kernel.observe(df.withColumn(EVENT_TIME, column(expression)), name, EVENT_TIME)
+        df = jvm.observe(df.withColumn(EVENT_TIME, column(expression)), name, EVENT_TIME)
     return df
 
 
@@ -82,7 +82,7 @@ def table_frame(spark: SparkSession, node: Node) -> DataFrame:
     name = node.step.id
     if isinstance(operation.source, Source):
         raw = operation.source.records(spark, table=True).alias(ALIAS + name)
-        df = kernel.decode(
+        df = jvm.decode(
             raw,
             node.schemas["out"],
             topic=operation.source.describe(),
@@ -95,12 +95,12 @@ def table_frame(spark: SparkSession, node: Node) -> DataFrame:
         deleted = F.col(DELETED)
     else:
         raw = operation.source(spark).alias(ALIAS + name)
-        df = kernel.count(raw, name, "records_out").withColumn(POSITION, F.lit(None).cast("long"))
+        df = jvm.count(raw, name, "records_out").withColumn(POSITION, F.lit(None).cast("long"))
         deleted = F.lit(False)
     if operation.delete_when is not None:
         deleted = deleted | F.coalesce(column(operation.delete_when), F.lit(False))
     keys = {f"__hg_k{i}": column(k) for i, k in enumerate(operation.keys)}
-    return kernel.normal_keys(df.withColumns({**keys, DELETED: deleted}), list(keys))
+    return jvm.normal_keys(df.withColumns({**keys, DELETED: deleted}), list(keys))
 
 
 def table_rows(

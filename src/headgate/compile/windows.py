@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from headgate import kernel
+from headgate import jvm
 from headgate.compile.fanout import key_names
 from headgate.compile.paths import Arrival, union_of
-from headgate.plan import EVENT_TIME, POSITION, BuiltJob, Node, WindowOp, column
+from headgate.graph.plan import EVENT_TIME, POSITION, BuiltJob, Node, WindowOp, column
 
 _LATE = "__hg_late"
 _ALL = "__hg_all"  # the key of windows without a key
@@ -25,9 +25,9 @@ def window_frame(built: BuiltJob, node: Node, inputs: Sequence[DataFrame]) -> Da
     stream = union_of(inputs)
     keys, names = key_names(Arrival(node, stream)), list(operation.names)
     if not keys:
-        stream, keys, names = kernel.unkeyed(stream, _ALL), [_ALL], [_ALL]
+        stream, keys, names = jvm.unkeyed(stream, _ALL), [_ALL], [_ALL]
     if POSITION in operation.needs:
-        return kernel.count_window(
+        return jvm.count_window(
             stream,
             spec=operation.spec,
             keys=keys,
@@ -38,9 +38,9 @@ def window_frame(built: BuiltJob, node: Node, inputs: Sequence[DataFrame]) -> Da
         )
     if operation.spec["slide"] != operation.spec["size"]:
         # the kernel gets such a row once for each window
-        stream = kernel.count(stream, node.step.id, "records_in")
+        stream = jvm.count(stream, node.step.id, "records_in")
     wanted = bool(built.graph.consumers(node.step.id, "late"))
-    return kernel.window(
+    return jvm.window(
         stream,
         spec=operation.spec,
         keys=keys,

@@ -4,11 +4,11 @@ from headgate.connectors.address import Topic, topic
 from headgate.connectors.base import Sink, Source, Start
 from headgate.connectors.console import ConsoleSink
 from headgate.connectors.files import FilesSink
-from headgate.connectors.kafka_sink import KafkaSink
-from headgate.connectors.kafka_source import KafkaSource
-from headgate.connectors.log import LogSink, LogSource
-from headgate.connectors.pulsar_sink import PulsarSink
-from headgate.connectors.pulsar_source import PulsarSource
+from headgate.connectors.kafka.sink import KafkaSink
+from headgate.connectors.kafka.source import KafkaSource
+from headgate.connectors.log.connector import LogSink, LogSource
+from headgate.connectors.pulsar.sink import PulsarSink
+from headgate.connectors.pulsar.source import PulsarSource
 
 __all__ = [
     "ConsoleSink",

@@ -9,6 +9,10 @@ from typing import Any, Literal, cast
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType
 
+from headgate.base.errors import GraphError
+from headgate.base.schemas import Schema
+from headgate.base.secrets import protect_address
+from headgate.base.topic_ids import TopicIds
 from headgate.connectors.base import (
     Decoding,
     Expr,
@@ -20,18 +24,14 @@ from headgate.connectors.base import (
     Source,
     Start,
 )
-from headgate.connectors.kafka_client import split_kafka_address
-from headgate.connectors.kafka_sink import KafkaSink
-from headgate.connectors.kafka_source import KafkaSource
-from headgate.connectors.log import LogSink, LogSource
+from headgate.connectors.kafka.client import split_kafka_address
+from headgate.connectors.kafka.sink import KafkaSink
+from headgate.connectors.kafka.source import KafkaSource
+from headgate.connectors.log.connector import LogSink, LogSource
 from headgate.connectors.options import choice
-from headgate.connectors.pulsar_names import split_pulsar_address
-from headgate.connectors.pulsar_sink import PulsarSink
-from headgate.connectors.pulsar_source import PulsarSource
-from headgate.errors import GraphError
-from headgate.schemas import Schema
-from headgate.secrets import protect_address
-from headgate.topic_ids import TopicIds
+from headgate.connectors.pulsar.names import split_pulsar_address
+from headgate.connectors.pulsar.sink import PulsarSink
+from headgate.connectors.pulsar.source import PulsarSource
 
 _KAFKA_SOURCE_FIELDS = ("format", "metadata")
 _PULSAR_SOURCE_FIELDS = ("subscription", "format", "metadata", "compacted")

@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType, StringType, StructType
 
-from headgate.errors import GraphError
+from headgate.base.errors import GraphError
+from headgate.base.topic_ids import TopicIds
 from headgate.failures import Reason
-from headgate.topic_ids import TopicIds
 
 Expr: TypeAlias = Column | str
 Start: TypeAlias = Literal["earliest", "latest"] | datetime | Mapping[int, int]

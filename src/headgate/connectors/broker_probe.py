@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from headgate.connectors.base import Sink, Source
 
 if TYPE_CHECKING:
-    from headgate.plan import BuiltJob
+    from headgate.graph.plan import BuiltJob
 
 # ApiVersions of version 0: every broker answers it, also before a client has signed in.
 _KAFKA = struct.pack(">ihhih", 18, 18, 0, 1, 8) + b"headgate"
@@ -120,7 +120,7 @@ def services_of(built: BuiltJob) -> list[Used]:
 
 def connectors_of(built: BuiltJob) -> Iterator[tuple[str, Source | Sink]]:
     """Every source, table and sink of a job with the name of its step."""
-    from headgate.plan import SinkOp, SourceOp, TableOp
+    from headgate.graph.plan import SinkOp, SourceOp, TableOp
 
     for node in built.nodes:
         operation = node.operation

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from headgate.base.errors import GraphError
 from headgate.connectors.base import Sink, SinkSpec
-from headgate.errors import GraphError
 
 _FORMATS = ("parquet", "json", "csv")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from headgate.errors import GraphError
+from headgate.base.errors import GraphError
 
 
 def choice(own: Mapping[str, str], name: str, allowed: Sequence[str]) -> str:

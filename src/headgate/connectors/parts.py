@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pyspark.sql.types import BinaryType, DataType, MapType, StringType, TimestampType
 
-from headgate.errors import GraphError
+from headgate.base.errors import GraphError
 
 TEXT = (StringType, BinaryType)
 

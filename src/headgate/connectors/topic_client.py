@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, Protocol, TypeAlias
 
-from headgate.connectors.log_format import Record
-from headgate.durations import spell_duration
-from headgate.errors import HeadgateError, UsageError
+from headgate.base.durations import spell_duration
+from headgate.base.errors import HeadgateError, UsageError
+from headgate.connectors.log.format import Record
 
 Place: TypeAlias = Literal["earliest", "latest"] | datetime
 """Where reading begins; a time means the first record at or after it."""
@@ -177,11 +177,11 @@ def open_topic(address: str, options: Mapping[str, str] | None = None) -> TopicC
     """
     scheme, _, rest = address.partition(":")
     if scheme == "kafka" and rest:
-        from headgate.connectors.kafka_topic import KafkaTopic
+        from headgate.connectors.kafka.topic import KafkaTopic
 
         return KafkaTopic(address, options or {})
     if scheme in ("pulsar", "pulsar+ssl") and rest:
-        from headgate.connectors.pulsar_topic import PulsarTopic
+        from headgate.connectors.pulsar.topic import PulsarTopic
 
         return PulsarTopic(address, options or {})
     if scheme != "log" or not rest:
@@ -190,7 +190,7 @@ def open_topic(address: str, options: Mapping[str, str] | None = None) -> TopicC
             expected="log:PATH, kafka://host:port/topic or pulsar://host:port/topic",
             remedy=f"did you mean log:{address}?" if not rest else "name a folder: log:data/orders",
         )
-    from headgate.connectors.log_topic import LogTopic
+    from headgate.connectors.log.topic import LogTopic
 
     if options:
         raise UsageError(

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from headgate.base.secrets import redact, shown
 from headgate.graph.text import mermaid, outline
-from headgate.secrets import redact, shown
 
 FORMAT_VERSION = 1
 _NAMES_ONLY = ("table", "inputs", "timers", "required")

@@ -15,7 +15,7 @@ from headgate.connectors.broker_probe import Service, connectors_of
 from headgate.failures import Failure, Reason
 
 if TYPE_CHECKING:
-    from headgate.plan import BuiltJob
+    from headgate.graph.plan import BuiltJob
 
 _PROBE_SECONDS = 2.0
 _ABOUT_BROKERS = (Reason.BROKER_UNREACHABLE, Reason.FETCH_TIMEOUT)

@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from headgate.durations import parse_duration, spell_duration
-from headgate.params import Reference
-from headgate.secrets import shown
-from headgate.settings import Checkpoints, Restart
+from headgate.base.durations import parse_duration, spell_duration
+from headgate.base.params import Reference
+from headgate.base.secrets import shown
+from headgate.base.settings import Checkpoints, Restart
 
 if TYPE_CHECKING:
-    from headgate.jobdef import JobDef
+    from headgate.api.job import JobDef
     from headgate.runtime.options import RunOptions
 
 Setting = dict[str, str]
@@ -45,7 +45,7 @@ def configuration(
 def restart_words(restart: Restart) -> str:
     """A restart strategy in words.
 
-    >>> from headgate.settings import fixed_delay
+    >>> from headgate.base.settings import fixed_delay
     >>> restart_words(fixed_delay(attempts=3, delay="10 seconds"))
     'fixed_delay: at most 3 restarts, each after 10 seconds'
     """

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from headgate.snapshots.home import JobHome, RunHome
-from headgate.snapshots.model import CheckpointRecord, EventRecord, LeaseRecord
+from headgate.home.layout import JobHome, RunHome
+from headgate.home.model import CheckpointRecord, EventRecord, LeaseRecord
+from headgate.home.times import to_iso
 from headgate.snapshots.spark_log import pending_batch
-from headgate.snapshots.times import to_iso
 
 REASON = "PROCESS_GONE"
 UNDER_WAY = ("started", "restarted", "restarting")

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from headgate.errors import HeadgateError, NotFoundError, StorageError
+from headgate.base.errors import HeadgateError, NotFoundError, StorageError
+from headgate.home.layout import RunHome
+from headgate.home.model import CheckpointRecord
 from headgate.runtime.home_probe import HomeUnseenError
 from headgate.runtime.operations import OperationDesk
 from headgate.runtime.outputs import writer_of
 from headgate.runtime.records import Recorder
 from headgate.runtime.supervisor import Ended, Supervisor
-from headgate.snapshots.home import RunHome
-from headgate.snapshots.model import CheckpointRecord
 from headgate.snapshots.spark_log import latest_committed, pending_batch
 
 if TYPE_CHECKING:
@@ -94,12 +94,12 @@ class Drive:
 
     def checkpoint_since(self, when: datetime) -> Mapping[str, Any] | None:
         """The checkpoint that has all input that was there at a time; nothing if not yet."""
-        from headgate import kernel
+        from headgate import jvm
 
         triggered = self.supervisor.triggered if self.supervisor else None
         if triggered is None or triggered < when:
             if self.query is not None:
-                kernel.trigger_now(self.query)
+                jvm.trigger_now(self.query)
             return None
         if self.last_checkpoint is None:
             raise NotFoundError(
@@ -108,7 +108,7 @@ class Drive:
         return {"run": self.run.id, "checkpoint": self.last_checkpoint}
 
     def _start(self, bounded: bool, *, drain: bool = False) -> Supervisor:
-        from headgate import kernel
+        from headgate import jvm
 
         # watermarks go on from the last committed batch, which must have its record for that
         for record in self.recorder.recover():
@@ -132,6 +132,6 @@ class Drive:
             self.desk,
             on_checkpoint=self.on_checkpoint,
             on_poll=self.on_poll,
-            stop_after_batch=kernel.stop_after_batch,
+            stop_after_batch=jvm.stop_after_batch,
         )
         return self.supervisor

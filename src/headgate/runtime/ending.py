@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.errors import HeadgateError, NotFoundError
+from headgate.base.errors import HeadgateError, NotFoundError
 from headgate.failures import explain
+from headgate.home.layout import RunHome
+from headgate.home.model import JobRecord
 from headgate.runtime.drive import Drive
 from headgate.runtime.stopping import StopPlan
-from headgate.snapshots.home import RunHome
-from headgate.snapshots.model import JobRecord
 from headgate.snapshots.savepoints import SavepointRecord, create_savepoint
 
 
@@ -42,12 +42,12 @@ def not_readable(drive: Drive, how: str) -> str | None:
     """Wait until readers see the last rows; what is said if they do not."""
     if how not in ("finished", "stopped") or drive.pending is not None:
         return None
-    from headgate import kernel
+    from headgate import jvm
 
     try:
         why = "" if drive.await_readable() else "its transactions are still being ended"
     except Exception as error:  # all is committed: a broker that is gone by now changes nothing
-        why = explain(kernel.failure_text(error)).sentence
+        why = explain(jvm.failure_text(error)).sentence
     return (
         f"all rows are written, but readers may not see the last ones yet: {why}" if why else None
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
-from headgate.errors import RefusedError
-from headgate.snapshots.home import JobHome, RunHome
+from headgate.base.errors import RefusedError
+from headgate.home.layout import JobHome, RunHome
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,10 +25,10 @@ class Fences:
 
     def __enter__(self) -> Self:
         """Let the commit end that the JVM of another driver may be in: it will make no other."""
-        from headgate import kernel
+        from headgate import jvm
 
         path = self._job.lock_file
-        if path is not None and not kernel.await_sections(self._spark, str(path), _LOCK_SECONDS):
+        if path is not None and not jvm.await_sections(self._spark, str(path), _LOCK_SECONDS):
             raise RefusedError(
                 f"Spark of an earlier start of job '{self._job.name}' is still in the middle of "
                 f"a commit after {_LOCK_SECONDS:.0f} s and holds {path}",
@@ -38,10 +38,10 @@ class Fences:
 
     def around(self, run: RunHome) -> None:
         """Put a fence around a run's Spark folder."""
-        from headgate import kernel
+        from headgate import jvm
 
         path = self._job.lock_file
-        kernel.fence(
+        jvm.fence(
             self._spark,
             spark_folder=run.spark,
             lock_file=None if path is None else str(path),
@@ -51,8 +51,8 @@ class Fences:
         self._folders.add(run.spark)
 
     def __exit__(self, *_: object) -> None:
-        from headgate import kernel
+        from headgate import jvm
 
         for folder in self._folders:
             with suppress(Exception):  # a JVM that is gone has no fences
-                kernel.unfence(self._spark, folder)
+                jvm.unfence(self._spark, folder)

@@ -6,18 +6,18 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from headgate.durations import Duration, parse_duration
-from headgate.errors import HeadgateError, NotFoundError
+from headgate.base.durations import Duration, parse_duration
+from headgate.base.errors import HeadgateError, NotFoundError
+from headgate.home.layout import Home
+from headgate.home.operations import Operations
 from headgate.runtime.run import RunOutcome, run
 from headgate.runtime.signals import StopRequest
-from headgate.snapshots.home import Home
-from headgate.snapshots.operations import Operations
 from headgate.snapshots.savepoints import create_savepoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from headgate.jobdef import JobDef
+    from headgate.api.job import JobDef
 
 _POLL_SECONDS = 0.05
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from headgate.errors import HeadgateError, RefusedError
+from headgate.base.errors import HeadgateError, RefusedError
 from headgate.failures import explain
-from headgate.snapshots.home import JobHome
+from headgate.home.layout import JobHome
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +41,7 @@ class HomeProbe:
         self._next = 0.0
 
     def __enter__(self) -> Self:
-        from headgate import kernel
+        from headgate import jvm
 
         if not _is_local(str(self._spark.sparkContext.master)):
             path = f"{self._job.path}/{_FOLDER}"
@@ -49,9 +49,9 @@ class HomeProbe:
             nonce = uuid.uuid4().hex
             folder = self._job.files.location(f"{path}/{nonce}")
             try:
-                self._probe = kernel.home_probe(self._spark, folder, nonce)
+                self._probe = jvm.home_probe(self._spark, folder, nonce)
             except Exception as error:
-                failure = explain(kernel.failure_text(error))
+                failure = explain(jvm.failure_text(error))
                 raise HeadgateError(
                     f"Spark's driver cannot write to the home: {failure.sentence}",
                     remedy=failure.remedy,

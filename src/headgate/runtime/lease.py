@@ -12,13 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from headgate.durations import format_duration
-from headgate.errors import HeadgateError, RefusedError, StorageError
-from headgate.process_identity import pid_space, process_started
-from headgate.snapshots.home import JobHome
-from headgate.snapshots.model import JobRecord, LeaseRecord, Owner
-from headgate.snapshots.status_note import beat_of
-from headgate.snapshots.times import now
+from headgate.base.durations import format_duration
+from headgate.base.errors import HeadgateError, RefusedError, StorageError
+from headgate.base.identity import pid_space, process_started
+from headgate.home.layout import JobHome
+from headgate.home.model import JobRecord, LeaseRecord, Owner
+from headgate.home.status_note import beat_of
+from headgate.home.times import now
 
 TTL_SECONDS = 30.0
 RENEW_SECONDS = 5.0
@@ -93,7 +93,7 @@ def _newest_beat(lease: LeaseRecord) -> datetime:
 class Lease:
     """The right to drive a job, renewed in the background until it is released or lost.
 
-    >>> from headgate.snapshots.home import Home
+    >>> from headgate.home.layout import Home
     >>> with Lease(Home("memory://lease_doc").job("store"), settle_seconds=0) as lease:
     ...     lease.held
     True

@@ -8,10 +8,10 @@ from collections import deque
 from datetime import timedelta
 from typing import Protocol, TextIO
 
-from headgate.durations import format_duration
-from headgate.secrets import redact
-from headgate.snapshots.model import CheckpointRecord
-from headgate.snapshots.times import now
+from headgate.base.durations import format_duration
+from headgate.base.secrets import redact
+from headgate.home.model import CheckpointRecord
+from headgate.home.times import now
 
 _RATE_SECONDS = 10.0
 _LINE_SECONDS = 1.0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def restore_means(compiled: CompiledJob, outputs: Outputs, topics: TopicsNow) -> Means:
     """The means of a compiled job, with the Spark session that it was compiled in."""
-    from headgate import kernel
+    from headgate import jvm
 
     spark = compiled.frame.sparkSession
 
@@ -32,7 +32,7 @@ def restore_means(compiled: CompiledJob, outputs: Outputs, topics: TopicsNow) ->
         changes=outputs.changes,
         same_graph=outputs.same_graph,
         known_as=outputs.known_as,
-        rewrite=functools.partial(kernel.rewrite_state, spark, job=compiled.frame),
+        rewrite=functools.partial(jvm.rewrite_state, spark, job=compiled.frame),
         verify=verify,
         earliest=compiled.earliest,
         topics=topics,
@@ -41,12 +41,12 @@ def restore_means(compiled: CompiledJob, outputs: Outputs, topics: TopicsNow) ->
 
 def verify_data(spark: SparkSession, snapshot: Snapshot) -> Iterator[DamagedError]:
     """Read every file of a snapshot that has no manifest, and give those that are damaged."""
-    from headgate import kernel
+    from headgate import jvm
 
     paths = {
         snapshot.files.location(f"{snapshot.folder}/{path}"): path
         for path in snapshot.closure().files
         if not path.endswith(".crc")
     }
-    for path, why in kernel.verify_files(spark, list(paths)).items():
+    for path, why in jvm.verify_files(spark, list(paths)).items():
         yield DamagedError(paths[path], f"is damaged: {why}")

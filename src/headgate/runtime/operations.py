@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from headgate.errors import HeadgateError, RefusedError
+from headgate.base.errors import HeadgateError, RefusedError
+from headgate.home.layout import JobHome
+from headgate.home.operations import OperationRecord, Operations
+from headgate.home.times import now
 from headgate.runtime.stopping import Resume, StopPlan, StopRequest
-from headgate.snapshots.home import JobHome
-from headgate.snapshots.operations import OperationRecord, Operations
 from headgate.snapshots.savepoints import check_label
 from headgate.snapshots.snapshot import find_snapshot
-from headgate.snapshots.times import now
 
 _POLL_SECONDS = 0.5
 _REMOTE_POLL_SECONDS = 2.0  # each look is a request that an object store bills

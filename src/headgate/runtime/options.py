@@ -8,8 +8,8 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from headgate.errors import ExitCode, HeadgateError, UsageError
-from headgate.secrets import protect_settings
+from headgate.base.errors import ExitCode, HeadgateError, UsageError
+from headgate.base.secrets import protect_settings
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from headgate.base.errors import JobFailedError, RefusedError
+from headgate.base.secrets import shown
 from headgate.connectors.base import OutputOwner, Sink, Source
-from headgate.errors import JobFailedError, RefusedError
 from headgate.failures import explain
 from headgate.graph import Graph
+from headgate.home.layout import JobHome, RunHome
 from headgate.runtime.sink_position import Marker
 from headgate.runtime.sink_settings import SinkSettings, with_new_servers
-from headgate.secrets import shown
-from headgate.snapshots.home import JobHome, RunHome
 
 if TYPE_CHECKING:
     from headgate.compile import CompiledJob
@@ -69,24 +69,24 @@ class Outputs:
 
     def take_over(self, run: RunHome) -> str | None:
         """Make the outputs this home's; whose they were, in words."""
-        from headgate import kernel
+        from headgate import jvm
 
         writer = writer_of(run)
         others = self._others(writer)
         if not others:
             return None
         with _explained():
-            kernel.take_over(self._spark, json.dumps(self._compiled.spec(writer)))
+            jvm.take_over(self._spark, json.dumps(self._compiled.spec(writer)))
         self._own(writer)
         homes = sorted({other["home"] for other in others.values()})
         return f"{', '.join(sorted(others))}: taken over from {', '.join(homes)}"
 
     def _others(self, writer: Writer) -> dict[str, dict[str, str]]:
         """By sink, the owner of its output that is not this job."""
-        from headgate import kernel
+        from headgate import jvm
 
         with _explained():
-            others = kernel.other_owners(self._spark, json.dumps(self._compiled.spec(writer)))
+            others = jvm.other_owners(self._spark, json.dumps(self._compiled.spec(writer)))
         for name, sink in self._compiled.sinks.by_name.items():
             found = sink.owner(writer.job)
             if found is not None and found.id != writer.owner:
@@ -105,11 +105,11 @@ class Outputs:
         Asked through the new graph: what it has no sink for it cannot write again either. But with
         the settings of the run: its markers are where those say.
         """
-        from headgate import kernel
+        from headgate import jvm
 
         spec = SinkSettings.read(run).asked_by(self._compiled.spec(writer_of(run)))
         with _explained():
-            found = kernel.sink_markers(self._spark, json.dumps(spec))
+            found = jvm.sink_markers(self._spark, json.dumps(spec))
         return {sink: [Marker.from_json(data) for data in of] for sink, of in found.items()}
 
     def changes(self, run: RunHome) -> Sequence[str]:
@@ -149,12 +149,12 @@ def _explained() -> Iterator[None]:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
-    from headgate import kernel
+    from headgate import jvm
 
     try:
         yield
     except (Py4JJavaError, PySparkException) as error:
-        failure = explain(kernel.failure_text(error))
+        failure = explain(jvm.failure_text(error))
         raise JobFailedError(failure.sentence, remedy=failure.remedy) from error
 
 

@@ -10,15 +10,15 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, cast
 
-from headgate.disk import DiskTrouble, disk_trouble
-from headgate.durations import format_duration
-from headgate.errors import HeadgateError, StorageError
+from headgate.base.disk import DiskTrouble, disk_trouble
+from headgate.base.durations import format_duration
+from headgate.base.errors import HeadgateError, StorageError
 from headgate.failures import Failure, Reason
+from headgate.home.files import Files
+from headgate.home.layout import Home, JobHome
+from headgate.home.status_note import clear_note, read_note, write_note
+from headgate.home.times import now
 from headgate.runtime.patient_files import PatientFiles, may_wait
-from headgate.snapshots.files import Files
-from headgate.snapshots.home import Home, JobHome
-from headgate.snapshots.status_note import clear_note, read_note, write_note
-from headgate.snapshots.times import now
 
 if TYPE_CHECKING:
     from headgate.runtime.lease import Lease

@@ -14,10 +14,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from headgate.errors import StorageError
+from headgate.base.errors import StorageError
 
 if TYPE_CHECKING:
-    from headgate.snapshots.files import Files
+    from headgate.home.files import Files
 
 _MAY_WAIT = re.compile(
     r"jobs/[^/]+/(?:runs/[^/]+/(?:events|checkpoints|journal)|operations)/[^/]+\.json"

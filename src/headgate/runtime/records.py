@@ -9,14 +9,14 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
-from headgate.snapshots.event_time import EventTimeRecord
-from headgate.snapshots.files import read_json
-from headgate.snapshots.home import RunHome
-from headgate.snapshots.model import CheckpointRecord, Counts, Offset, SourceOffsets
+from headgate.base.topic_ids import TopicIds
+from headgate.home.event_time import EventTimeRecord
+from headgate.home.files import read_json
+from headgate.home.layout import RunHome
+from headgate.home.model import CheckpointRecord, Counts, Offset, SourceOffsets
+from headgate.home.times import from_iso, from_ms
 from headgate.snapshots.spark_log import committed_batches, read_entry
-from headgate.snapshots.times import from_iso, from_ms
 from headgate.snapshots.topics import read_topics
-from headgate.topic_ids import TopicIds
 
 OPERATOR_PREFIX = "headgate:"
 """What the kernel's operators put before their step's name in Spark's progress."""

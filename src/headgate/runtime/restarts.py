@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from headgate.durations import format_duration
+from headgate.base.durations import format_duration
+from headgate.base.settings import Restart
 from headgate.failures import Reason
-from headgate.settings import Restart
 
 # The query cannot be started again in this process, or must not be.
 _NEVER = {
@@ -56,7 +56,7 @@ class Restarts:
     Whatever the strategy, a reason that would repeat for ever is tried once more on the same batch,
     and no oftener: the second time can only be luck, the third only costs time.
 
-    >>> from headgate.settings import fixed_delay
+    >>> from headgate.base.settings import fixed_delay
     >>> restarts = Restarts(fixed_delay(attempts=1, delay="5 seconds"))
     >>> restarts.after(Failed(0.0, 7, Reason.STORAGE))
     Again(delay=datetime.timedelta(seconds=5), attempt=1)

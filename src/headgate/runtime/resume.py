@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from headgate.errors import RefusedError
+from headgate.base.errors import RefusedError
+from headgate.base.topic_ids import TopicIds
+from headgate.home.layout import JobHome, RunHome
+from headgate.home.model import CheckpointRecord, Parent
 from headgate.runtime.records import Recorder, forked_record
 from headgate.runtime.sink_position import Ahead, Marker, find_ahead, sinks_with
 from headgate.snapshots.closure import DamagedError
-from headgate.snapshots.home import JobHome, RunHome
-from headgate.snapshots.model import CheckpointRecord, Parent
 from headgate.snapshots.restore import Rewrite, restore
 from headgate.snapshots.snapshot import (
     Snapshot,
@@ -32,7 +33,6 @@ from headgate.snapshots.topics import (
     write_topics,
 )
 from headgate.snapshots.upgrade import Earliest, UpgradePlan, plan_upgrade
-from headgate.topic_ids import TopicIds
 
 
 class GraphLike(Protocol):

@@ -11,16 +11,19 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from headgate.durations import format_duration
-from headgate.errors import (
+from headgate.base.durations import format_duration
+from headgate.base.errors import (
     HeadgateError,
     JobFailedError,
     NotFoundError,
     RefusedError,
     StorageError,
 )
+from headgate.base.params import recorded, references
+from headgate.base.secrets import scrub
 from headgate.failures import Reason, explain
-from headgate.params import recorded, references
+from headgate.home.layout import Home, RunHome
+from headgate.home.model import CheckpointRecord, EventRecord
 from headgate.runtime.blame import kafka_reads, name_broker
 from headgate.runtime.configuration import configuration
 from headgate.runtime.drive import Drive, LeaseLostError
@@ -49,17 +52,14 @@ from headgate.runtime.supervisor import Ended
 from headgate.runtime.topics import JobTopics, named_replaced
 from headgate.runtime.waiting import WaitingWatch, watch_waiting
 from headgate.runtime.waits import Waits
-from headgate.secrets import scrub
-from headgate.snapshots.home import Home, RunHome
-from headgate.snapshots.model import CheckpointRecord, EventRecord
 from headgate.snapshots.savepoints import SavepointRecord, create_savepoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from headgate.api.job import JobDef
     from headgate.compile import CompiledJob
-    from headgate.jobdef import JobDef
-    from headgate.plan import BuiltJob
+    from headgate.graph.plan import BuiltJob
 
 __all__ = ["RunOptions", "RunOutcome", "run"]
 
@@ -225,8 +225,8 @@ class _Start:
         return spark
 
     def _drive(self, parallelism: int) -> RunOutcome:
-        from headgate.broker_check import prepare
-        from headgate.kernel import DURABILITY
+        from headgate.jvm import DURABILITY
+        from headgate.runtime.broker_check import prepare
 
         # Spark keeps what its last batches need; the oldest of them also needs the one before it
         retain = max(2, self.job.checkpoints.retain)
@@ -403,9 +403,9 @@ class _Start:
 
     def _failed(self, drive: Drive, error: Exception) -> HeadgateError | None:
         """Write the failure down; wait if the query is to be started again, else give it back."""
-        from headgate import kernel
+        from headgate import jvm
 
-        failure = explain(f"{kernel.failure_text(error)}\n{type(error).__name__}")
+        failure = explain(f"{jvm.failure_text(error)}\n{type(error).__name__}")
         failure = name_broker(failure, kafka_reads(self.built))
         failure = self.patience.named(failure)
         if failure.reason is Reason.LEASE_LOST or self.lease.lost is not None:
@@ -449,9 +449,9 @@ class _Start:
 
     def _may_begin_anew(self, drive: Drive, error: Exception) -> bool:
         """Whether a failure is a topic that was made again, of sources that may lose records."""
-        from headgate import kernel
+        from headgate import jvm
 
-        if self.desk or explain(kernel.failure_text(error)).reason is not Reason.TOPIC_REPLACED:
+        if self.desk or explain(jvm.failure_text(error)).reason is not Reason.TOPIC_REPLACED:
             return False
         topics = JobTopics(drive.compiled)
         replaced = topics.replaced(drive.run)
@@ -459,10 +459,10 @@ class _Start:
 
     def _anew(self, drive: Drive, error: Exception) -> Drive:
         """Go on in a run that reads topics that were made again from their beginning."""
-        from headgate import kernel
+        from headgate import jvm
 
         drive.recorder.recover()
-        failure = explain(kernel.failure_text(error))
+        failure = explain(jvm.failure_text(error))
         options = replace(self.options, fresh=False, restore=None, parallelism=None)
         try:
             new = self._begin(options, self._parallelism(options))

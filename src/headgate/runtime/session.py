@@ -13,9 +13,9 @@ from pyspark import SparkContext
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from headgate import kernel
-from headgate.errors import UsageError
-from headgate.java import ensure_java
+from headgate import jvm
+from headgate.base.errors import UsageError
+from headgate.jvm.java import ensure_java
 
 DEFAULT_PARALLELISM = 2
 SPARK_LOG = "HEADGATE_SPARK_LOG"
@@ -28,7 +28,7 @@ _JVM = "-XX:+UseParallelGC -XX:MetaspaceSize=256m"
 
 # What the kernel's guarantees rest on: not for users to change.
 _FIXED = {
-    "spark.sql.extensions": kernel.EXTENSIONS,
+    "spark.sql.extensions": jvm.EXTENSIONS,
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming"
     ".state.RocksDBStateStoreProvider",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
@@ -36,7 +36,7 @@ _FIXED = {
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     "spark.sql.streaming.statefulOperator.allowMultiple": "true",
     # a driver that lost its job's lease commits nothing any more
-    "spark.sql.streaming.checkpointFileManagerClass": kernel.FILE_MANAGER,
+    "spark.sql.streaming.checkpointFileManagerClass": jvm.FILE_MANAGER,
     "spark.speculation": "false",
 }
 _DEFAULTS = {
@@ -83,7 +83,7 @@ def get_session(
         **(_LOCAL if where.startswith("local[") else {}),
         **(conf or {}),
         **_FIXED,
-        "spark.jars": str(kernel.jar()),
+        "spark.jars": str(jvm.jar()),
         "spark.sql.shuffle.partitions": str(parallelism),
     }
     settings[_JAVA_OPTIONS] = _with_quiet_log(settings[_JAVA_OPTIONS])

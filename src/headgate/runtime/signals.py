@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from headgate.errors import ExitCode
+from headgate.base.errors import ExitCode
 from headgate.runtime.stopping import StopRequest
 
 __all__ = ["Signals", "StopRequest", "shielded_children", "signals"]

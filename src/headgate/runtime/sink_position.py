@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headgate.errors import RefusedError
-from headgate.snapshots.home import RunHome
+from headgate.base.errors import RefusedError
+from headgate.home.layout import RunHome
 from headgate.snapshots.snapshot import Snapshot
 from headgate.snapshots.spark_log import (
     OffsetEntry,

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.secrets import shown
-from headgate.snapshots.files import read_json, write_json
-from headgate.snapshots.home import RunHome
-from headgate.snapshots.model import VERSION, check_version
+from headgate.base.secrets import shown
+from headgate.home.files import read_json, write_json
+from headgate.home.layout import RunHome
+from headgate.home.model import VERSION, check_version
 
 _ASKED_BY = ("delivery", "marker_topic")
 """What decides where markers are."""

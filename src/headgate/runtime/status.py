@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from headgate.graph.model import counted_by_users
+from headgate.home.layout import JobHome, RunHome
+from headgate.home.model import CheckpointRecord, EventRecord, LeaseRecord, RunRecord
+from headgate.home.status_note import read_note
+from headgate.home.times import now
 from headgate.runtime.crash import Crash, crash_of
 from headgate.runtime.lease import is_live
 from headgate.runtime.waits import Wait, waits_of
-from headgate.snapshots.home import JobHome, RunHome
-from headgate.snapshots.model import CheckpointRecord, EventRecord, LeaseRecord, RunRecord
-from headgate.snapshots.status_note import read_note
-from headgate.snapshots.times import now
 
 _RATE_WINDOW = timedelta(seconds=60)
 _ENDINGS = {

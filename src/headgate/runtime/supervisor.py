@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from headgate.home.model import CheckpointRecord
+from headgate.home.times import from_iso
 from headgate.runtime.records import Recorder
-from headgate.snapshots.model import CheckpointRecord
-from headgate.snapshots.times import from_iso
 
 _POLL_SECONDS = 0.1
 _STOP_POLL_SECONDS = 0.02

@@ -8,10 +8,11 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from headgate.base.topic_ids import TopicIds, TopicReplacedError
 from headgate.connectors.base import Source
 from headgate.failures import Reason, explain
+from headgate.home.layout import RunHome
 from headgate.runtime.supervisor import Ended
-from headgate.snapshots.home import RunHome
 from headgate.snapshots.topics import (
     read_topics,
     replaced_topics,
@@ -19,7 +20,6 @@ from headgate.snapshots.topics import (
     topics_json,
     write_topics,
 )
-from headgate.topic_ids import TopicIds, TopicReplacedError
 
 if TYPE_CHECKING:
     from headgate.compile import CompiledJob
@@ -36,10 +36,10 @@ _LIKE_REPLACED = (
 
 def named_replaced(drive: Drive, ended: Ended) -> Ended:
     """How a query ended, with a topic that was made again named as the reason if it is one."""
-    from headgate import kernel
+    from headgate import jvm
 
     error = ended.error
-    if error is None or explain(kernel.failure_text(error)).reason not in _LIKE_REPLACED:
+    if error is None or explain(jvm.failure_text(error)).reason not in _LIKE_REPLACED:
         return ended
     try:
         drive.check()
@@ -89,7 +89,7 @@ class JobTopics:
 
     def keep(self, run: RunHome) -> None:
         """Write down ids that the run does not have yet, and let the kernel guard them."""
-        from headgate import kernel
+        from headgate import jvm
 
         before = read_topics(run)
         known = dict(before)
@@ -104,8 +104,8 @@ class JobTopics:
             if (told := source.guarded()) is not None
         }
         if guarded:
-            kernel.need_kafka(self._spark)
-            kernel.guard_topics(
+            jvm.need_kafka(self._spark)
+            jvm.guard_topics(
                 self._spark,
                 spark_folder=run.spark,
                 file=run.files.location(topics_file(run)),

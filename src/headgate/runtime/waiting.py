@@ -13,13 +13,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from headgate.connectors.broker_probe import Used, services_of
+from headgate.home.times import now
 from headgate.runtime.waits import Waits
-from headgate.snapshots.times import now
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from headgate.plan import BuiltJob
+    from headgate.graph.plan import BuiltJob
 
 # Waiting is to be said within 5 seconds, also on a page that asks every 2: this long without news
 # (there is some every second, even if there are no rows), a look, and a probe.

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from headgate.durations import format_duration
-from headgate.errors import HeadgateError
-from headgate.snapshots.files import read_json, write_json
-from headgate.snapshots.home import JobHome
-from headgate.snapshots.model import VERSION, LeaseRecord
-from headgate.snapshots.times import from_iso, now, to_iso
+from headgate.base.durations import format_duration
+from headgate.base.errors import HeadgateError
+from headgate.home.files import read_json, write_json
+from headgate.home.layout import JobHome
+from headgate.home.model import VERSION, LeaseRecord
+from headgate.home.times import from_iso, now, to_iso
 
 Kind = Literal["broker", "executors", "disk"]
 _REMIND_SECONDS = 30.0
@@ -80,7 +80,7 @@ def _path(job: JobHome) -> str:
 class Waits:
     """The driver's side; any thread may call it.
 
-    >>> from headgate.snapshots.home import Home
+    >>> from headgate.home.layout import Home
     >>> waits = Waits(Home("memory://waits_doc").job("store"), "token", say=lambda line: None)
     >>> waits.begin("broker", "kafka broker h:1 of orders", "it does not answer")
     >>> [wait.subject for wait in waits.now]

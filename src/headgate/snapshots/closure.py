@@ -8,9 +8,9 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from headgate.errors import RefusedError
+from headgate.base.errors import RefusedError
+from headgate.home.files import Files
 from headgate.snapshots.changelog import read_lineage
-from headgate.snapshots.files import Files
 from headgate.snapshots.spark_log import OffsetEntry, parse_entry
 
 StateIds = Mapping[int, Sequence[Sequence[str]]]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from headgate.errors import NotFoundError
+from headgate.base.errors import NotFoundError
 from headgate.snapshots.closure import DamagedError
 from headgate.snapshots.snapshot import Snapshot
 

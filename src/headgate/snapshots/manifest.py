@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from headgate.home.files import Files, json_text, write_json
+from headgate.home.model import VERSION, check_version
+from headgate.home.times import from_iso, now, to_iso
 from headgate.snapshots.closure import DamagedError
-from headgate.snapshots.files import Files, json_text, write_json
-from headgate.snapshots.model import VERSION, check_version
-from headgate.snapshots.times import from_iso, now, to_iso
 
 MANIFEST = "manifest.json"
 _CHUNK = 1 << 20

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from headgate.errors import RefusedError
+from headgate.base.errors import RefusedError
+from headgate.home.layout import RunHome
 from headgate.snapshots.closure import DamagedError, closure
-from headgate.snapshots.home import RunHome
 from headgate.snapshots.spark_log import committed_batches, latest_committed, pending_batch
 
 

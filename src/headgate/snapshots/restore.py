@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+from headgate.home.layout import RunHome
 from headgate.snapshots.closure import Closure
-from headgate.snapshots.home import RunHome
 from headgate.snapshots.layouts import Layout
 from headgate.snapshots.snapshot import Snapshot
 from headgate.snapshots.spark_log import OffsetEntry

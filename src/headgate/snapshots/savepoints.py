@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from headgate.errors import NotFoundError, RefusedError, UsageError
+from headgate.base.errors import NotFoundError, RefusedError, UsageError
+from headgate.home.files import Files, open_files, write_json
+from headgate.home.layout import JobHome, RunHome
+from headgate.home.model import VERSION
+from headgate.home.times import now, to_iso
 from headgate.snapshots.closure import closure
-from headgate.snapshots.files import Files, open_files, write_json
-from headgate.snapshots.home import JobHome, RunHome
 from headgate.snapshots.manifest import (
     MANIFEST,
     Manifest,
@@ -19,9 +21,7 @@ from headgate.snapshots.manifest import (
     read_manifest,
     write_manifest,
 )
-from headgate.snapshots.model import VERSION
 from headgate.snapshots.snapshot import Snapshot, restorable
-from headgate.snapshots.times import now, to_iso
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _TRIES = 3

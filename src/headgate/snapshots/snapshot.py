@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.errors import HeadgateError, NotFoundError, UsageError
+from headgate.base.errors import HeadgateError, NotFoundError, UsageError
+from headgate.home.files import Files, open_files, read_json
+from headgate.home.layout import Home, JobHome, RunHome
+from headgate.home.model import CheckpointRecord, Parent, RunRecord, check_version
 from headgate.snapshots.closure import Closure, DamagedError, closure
-from headgate.snapshots.files import Files, open_files, read_json
-from headgate.snapshots.home import Home, JobHome, RunHome
 from headgate.snapshots.manifest import Manifest, problems, read_manifest
-from headgate.snapshots.model import CheckpointRecord, Parent, RunRecord, check_version
 from headgate.snapshots.spark_log import committed_batches, latest_committed, planned_batches
 
 _CHECKPOINT = re.compile(r"(?:(r\d+)/)?ck:(\d+)")

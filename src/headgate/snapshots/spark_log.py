@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.errors import HeadgateError
-from headgate.snapshots.home import RunHome
+from headgate.base.errors import HeadgateError
+from headgate.home.layout import RunHome
 
 _TIMES = ("batchTimestampMs", "batchWatermarkMs")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from headgate.errors import RefusedError
+from headgate.base.errors import RefusedError
+from headgate.base.topic_ids import TopicIds
 from headgate.failures import Reason
-from headgate.snapshots.files import Files, read_json, write_json
-from headgate.snapshots.home import RunHome
-from headgate.snapshots.model import VERSION, check_version
+from headgate.home.files import Files, read_json, write_json
+from headgate.home.layout import RunHome
+from headgate.home.model import VERSION, check_version
 from headgate.snapshots.snapshot import Snapshot
-from headgate.topic_ids import TopicIds
 
 Known = Mapping[str, TopicIds]
 """Ids by source."""

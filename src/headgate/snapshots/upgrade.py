@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from headgate.durations import parse_duration
-from headgate.errors import RefusedError, UsageError
+from headgate.base.durations import parse_duration
+from headgate.base.errors import RefusedError, UsageError
+from headgate.base.secrets import shown as shown_setting
+from headgate.base.topic_ids import TopicIds
 from headgate.failures import Reason
-from headgate.secrets import shown as shown_setting
+from headgate.home.model import Offset, Offsets, offset_order, offset_text
 from headgate.snapshots.layouts import Layout, compare
-from headgate.snapshots.model import Offset, Offsets, offset_order, offset_text
 from headgate.snapshots.snapshot import Snapshot
 from headgate.snapshots.topics import NoTopics, TopicsNow, replaced_text, topics_of
-from headgate.topic_ids import TopicIds
 
 Earliest = Callable[[str, bool], Offsets | None]
 """The first offset that a source still has, by partition; nothing if it cannot tell, or if the

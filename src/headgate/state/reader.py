@@ -12,8 +12,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DataType, StructField, StructType
 
-from headgate import kernel
-from headgate.errors import NotFoundError, UsageError
+from headgate import jvm
+from headgate.base.errors import NotFoundError, UsageError
 from headgate.snapshots.layouts import Layout
 from headgate.snapshots.snapshot import Snapshot
 from headgate.state.by_name import process_rows
@@ -39,7 +39,7 @@ class StateReader:
         """Every row of a store: key, its value under the name of the state, and the partition."""
         column = self.shape.column(step, store)
         layout, number = self.shape.store(step, ROWS if column else store)
-        rows = kernel.state_rows(self.spark, **self._where(step, layout, number))
+        rows = jvm.state_rows(self.spark, **self._where(step, layout, number))
         return self._named(rows, step, layout, column)
 
     def get(self, step: str, key: Mapping[str, Any], store: str = ROWS) -> DataFrame:
@@ -65,7 +65,7 @@ class StateReader:
         for name, part, is_null in zip(names, parts, found, strict=True):
             if is_null and key[name] is not None:
                 raise _no_value(name, key[name], part)
-        rows = kernel.state_get(self.spark, key=wanted, **self._where(step, layout, number))
+        rows = jvm.state_get(self.spark, key=wanted, **self._where(step, layout, number))
         return self._named(rows, step, layout, column)
 
     def view(self, step: str, store: str = ROWS) -> StateView:

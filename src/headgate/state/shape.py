@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from headgate.errors import NotFoundError, UsageError
+from headgate.base.errors import NotFoundError, UsageError
 from headgate.snapshots.layouts import Layout
 from headgate.snapshots.snapshot import Snapshot
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from headgate.jobdef import JobDef
-from headgate.plan import ProcessOp
+from headgate.api.job import JobDef
+from headgate.graph.plan import ProcessOp
 from headgate.testing.job_driver import CrashPoint, JobDriver, Record
 
 _BATCHES = 3

@@ -16,16 +16,16 @@ from typing import Any, Literal, Self, TypeAlias
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from headgate import kernel
-from headgate.connectors.log_files import Record as LogRecord
-from headgate.connectors.log_files import TopicFiles
-from headgate.durations import Duration, parse_duration
-from headgate.errors import NotFoundError, UsageError
-from headgate.jobdef import JobDef
-from headgate.plan import BuiltJob, SourceOp, TableOp, expression_text
+from headgate import jvm
+from headgate.api.job import JobDef
+from headgate.base.durations import Duration, parse_duration
+from headgate.base.errors import NotFoundError, UsageError
+from headgate.connectors.log.files import Record as LogRecord
+from headgate.connectors.log.files import TopicFiles
+from headgate.graph.plan import BuiltJob, SourceOp, TableOp, expression_text
+from headgate.home.layout import Home, RunHome
 from headgate.runtime.run import run
 from headgate.runtime.session import get_session
-from headgate.snapshots.home import Home, RunHome
 from headgate.snapshots.savepoints import create_savepoint
 from headgate.snapshots.snapshot import find_snapshot, snapshot_of
 from headgate.snapshots.spark_log import latest_committed
@@ -80,8 +80,8 @@ class JobDriver:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._session.conf.unset(kernel.CLOCK_OFFSET)
-        self._session.conf.unset(kernel.WATERMARKS)
+        self._session.conf.unset(jvm.CLOCK_OFFSET)
+        self._session.conf.unset(jvm.WATERMARKS)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
@@ -235,7 +235,7 @@ class JobDriver:
     def advance_processing_time(self, by: Duration) -> Self:
         """Move processing time on, for rows that wait, timers and sources that become idle."""
         self._offset_ms += int(parse_duration(by).total_seconds() * 1000)
-        self._session.conf.set(kernel.CLOCK_OFFSET, str(self._offset_ms))
+        self._session.conf.set(jvm.CLOCK_OFFSET, str(self._offset_ms))
         return self
 
     def advance_watermark(self, source: str, to: When) -> Self:
@@ -263,7 +263,7 @@ class JobDriver:
             ) from error
         when = when if when.tzinfo else when.replace(tzinfo=UTC)
         self._watermarks[source] = int(when.timestamp() * 1000)
-        self._session.conf.set(kernel.WATERMARKS, json.dumps(self._watermarks))
+        self._session.conf.set(jvm.WATERMARKS, json.dumps(self._watermarks))
         return self
 
     def crash(self, at: CrashPoint = "after_sink") -> Self:
@@ -273,12 +273,12 @@ class JobDriver:
             return self
         runs = self._next_runs()
         for name in runs:
-            kernel.arm_crash(self._session, name, _POINTS[at])
+            jvm.arm_crash(self._session, name, _POINTS[at])
         try:
             outcome = self._run()
         finally:
             for name in runs:
-                kernel.disarm_crash(self._session, name)
+                jvm.disarm_crash(self._session, name)
         if outcome.error is None:
             raise UsageError(
                 "there was nothing to process, so nothing crashed", remedy="send records first"

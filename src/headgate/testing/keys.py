@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import Row
 
-from headgate.process.records import row_class
+from headgate.steps.process.records import row_class
 
 
 def key_row(key: Any) -> Row:

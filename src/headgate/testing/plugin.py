@@ -11,7 +11,7 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from headgate.jobdef import JobDef
+    from headgate.api.job import JobDef
     from headgate.testing.job_driver import JobDriver
 
 

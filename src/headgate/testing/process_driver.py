@@ -10,18 +10,18 @@ from typing import Any, TypeAlias
 
 from pyspark.sql import Row
 
-from headgate.durations import Duration, parse_duration
-from headgate.errors import NotFoundError, UsageError
-from headgate.process.arrow import ArrowProcess
-from headgate.process.change import Change, Loaded
-from headgate.process.codecs import TypeMistake
-from headgate.process.declare import Process
-from headgate.process.engine import ENDED, NEVER, Engine, OnError
-from headgate.process.failure import HandlerError
-from headgate.process.live import micros_of, time_of
-from headgate.process.records import BadRow, started
-from headgate.process.shape import Handler, Shape, shape_of
-from headgate.process.stored import KeyState, round_trip
+from headgate.base.durations import Duration, parse_duration
+from headgate.base.errors import NotFoundError, UsageError
+from headgate.steps.process.arrow import ArrowProcess
+from headgate.steps.process.change import Change, Loaded
+from headgate.steps.process.codecs import TypeMistake
+from headgate.steps.process.declare import Process
+from headgate.steps.process.engine import ENDED, NEVER, Engine, OnError
+from headgate.steps.process.failure import HandlerError
+from headgate.steps.process.live import micros_of, time_of
+from headgate.steps.process.records import BadRow, started
+from headgate.steps.process.shape import Handler, Shape, shape_of
+from headgate.steps.process.stored import KeyState, round_trip
 from headgate.testing.keys import key_row
 from headgate.testing.tasks import Tasks
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from headgate.api.job import JobDef
+from headgate.base.settings import no_restart
 from headgate.connectors.base import Source
-from headgate.connectors.log import LogSink, LogSource
-from headgate.connectors.log_files import TopicFiles
-from headgate.jobdef import JobDef
-from headgate.plan import BuiltJob, Node, Plan, SinkOp, SourceOp, TableOp
-from headgate.settings import no_restart
+from headgate.connectors.log.connector import LogSink, LogSource
+from headgate.connectors.log.files import TopicFiles
+from headgate.graph.plan import BuiltJob, Node, Plan, SinkOp, SourceOp, TableOp
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import Literal, TypeAlias
 
-from headgate.errors import UsageError
+from headgate.base.errors import UsageError
 
 Role: TypeAlias = Literal["operator", "reader"]
 COOKIE = "headgate_session"

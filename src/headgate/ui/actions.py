@@ -7,18 +7,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.errors import HeadgateError, NotFoundError, RefusedError
+from headgate.base.errors import HeadgateError, NotFoundError, RefusedError
+from headgate.base.secrets import redact
+from headgate.home.audit import write_audit
+from headgate.home.layout import JobHome
+from headgate.home.operations import OperationRecord, Operations
+from headgate.home.resume_hint import start_command
 from headgate.runtime.crash import resume_text
 from headgate.runtime.lease import is_live
 from headgate.runtime.records import Recorder
 from headgate.runtime.status import job_status
-from headgate.secrets import redact
-from headgate.snapshots.audit import write_audit
-from headgate.snapshots.home import JobHome
-from headgate.snapshots.operations import OperationRecord, Operations
 from headgate.snapshots.savepoints import check_label, create_savepoint, pin, unpin
 from headgate.snapshots.snapshot import Snapshot, find_snapshot, is_newest
-from headgate.snapshots.start_again import start_command
 from headgate.ui.model import Model
 from headgate.ui.model.operations import OperationView, operation_view
 from headgate.ui.model.view import View

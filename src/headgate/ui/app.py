@@ -15,8 +15,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from headgate.errors import HeadgateError
-from headgate.snapshots.home import Home
+from headgate.base.errors import HeadgateError
+from headgate.home.layout import Home
 from headgate.ui import pages
 from headgate.ui.access import Access
 from headgate.ui.actions import Actions

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from headgate.errors import HeadgateError
+from headgate.base.errors import HeadgateError
 from headgate.graph.model import Graph
+from headgate.home.layout import JobHome, RunHome
+from headgate.home.model import CheckpointRecord, EventRecord
+from headgate.home.times import now
 from headgate.runtime.status import STATES, job_status
-from headgate.snapshots.home import JobHome, RunHome
-from headgate.snapshots.model import CheckpointRecord, EventRecord
 from headgate.snapshots.savepoints import savepoints
-from headgate.snapshots.times import now
 from headgate.ui.model import Model
 from headgate.ui.model.graph import NodeView, graph_view
 from headgate.ui.model.history import CheckpointRow

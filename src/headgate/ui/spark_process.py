@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping
 from typing import IO, Any
 
-from headgate.errors import HeadgateError, NotFoundError, RefusedError, UsageError
+from headgate.base.errors import HeadgateError, NotFoundError, RefusedError, UsageError
 
 SECONDS = 300.0
 """How long an answer may take, with the start of Spark."""

@@ -9,11 +9,11 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headgate.errors import HeadgateError
+from headgate.base.errors import HeadgateError
+from headgate.home.layout import Home
 from headgate.runtime.means import verify_data
 from headgate.runtime.session import get_session
 from headgate.snapshots.hold import held
-from headgate.snapshots.home import Home
 from headgate.snapshots.snapshot import Snapshot, find_snapshot
 from headgate.state import StateReader
 from headgate.state.diff import diff_states

@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from headgate.errors import HeadgateError
-from headgate.handover import hand_over
-from headgate.params import written
+from headgate.base.errors import HeadgateError
+from headgate.base.handover import hand_over
+from headgate.base.params import written
+from headgate.home.layout import JobHome
+from headgate.home.resume_hint import run_params, unknown_secret
 from headgate.runtime.lease import is_live
 from headgate.runtime.status import job_status
-from headgate.snapshots.home import JobHome
-from headgate.snapshots.start_again import run_params, unknown_secret
 
 _SECONDS = 300.0
 _POLL_SECONDS = 0.5

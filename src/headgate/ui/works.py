@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from headgate.errors import HeadgateError, RefusedError
-from headgate.snapshots.operations import OperationRecord
-from headgate.snapshots.times import now
+from headgate.base.errors import HeadgateError, RefusedError
+from headgate.home.operations import OperationRecord
+from headgate.home.times import now
 
 _KEPT = 500
 _MOST_OPEN = 8

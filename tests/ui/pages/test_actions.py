@@ -6,7 +6,7 @@ import json
 
 from playwright.sync_api import Browser, expect
 
-from headgate.snapshots.home import Home
+from headgate.home.layout import Home
 from headgate.snapshots.savepoints import savepoints
 from headgate.ui.access import Access
 from tests.ui.homes import Homes

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser
 
 from headgate.graph.model import Edge, Graph, Step
-from headgate.snapshots.home import Home
-from headgate.snapshots.model import CheckpointRecord, SourceOffsets
+from headgate.home.layout import Home
+from headgate.home.model import CheckpointRecord, SourceOffsets
 from headgate.ui.pages.collapse import MOST_BOXES
 from tests.ui.pages.conftest import Eyes, looking, serving
 

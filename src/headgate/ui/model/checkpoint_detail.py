@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from headgate.errors import NotFoundError
-from headgate.snapshots.home import JobHome, RunHome
-from headgate.snapshots.model import CheckpointRecord, Offset, SourceOffsets
+from headgate.base.errors import NotFoundError
+from headgate.home.layout import JobHome, RunHome
+from headgate.home.model import CheckpointRecord, Offset, SourceOffsets
 from headgate.ui.model.checkpoints import CheckpointView, line_of
 from headgate.ui.model.history import CheckpointRow
 from headgate.ui.model.sizes import PartSize, SizeBook, by_step

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from headgate.home.layout import JobHome, RunHome
+from headgate.home.model import EventRecord
+from headgate.home.times import from_ms
 from headgate.runtime.lease import is_live
-from headgate.snapshots.home import JobHome, RunHome
-from headgate.snapshots.model import EventRecord
 from headgate.snapshots.savepoints import SavepointRecord, savepoints
 from headgate.snapshots.snapshot import restorable
 from headgate.snapshots.spark_log import pending_batch, read_entry
-from headgate.snapshots.times import from_ms
 from headgate.ui.model.history import CheckpointRow, History
 from headgate.ui.model.sizes import SizeBook
 from headgate.ui.model.statistics import Statistics, statistics

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from headgate.secrets import shown
-from headgate.snapshots.home import RunHome
+from headgate.base.secrets import shown
+from headgate.home.layout import RunHome
 from headgate.ui.model.view import View
 
 _WORDS = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from itertools import pairwise
 
+from headgate.home.layout import JobHome, RunHome
+from headgate.home.model import EventRecord
+from headgate.home.resume_hint import start_command
+from headgate.home.times import now, to_iso
 from headgate.runtime.crash import REASON, UNDER_WAY, Crash, crash_of
 from headgate.runtime.lease import is_live
-from headgate.snapshots.home import JobHome, RunHome
-from headgate.snapshots.model import EventRecord
-from headgate.snapshots.start_again import start_command
-from headgate.snapshots.times import now, to_iso
 from headgate.ui.model.exception import ExceptionView
 
 

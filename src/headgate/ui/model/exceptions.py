@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from headgate.durations import format_duration
+from headgate.base.durations import format_duration
+from headgate.home.layout import JobHome
+from headgate.home.model import EventRecord
 from headgate.runtime.lease import is_live
-from headgate.snapshots.home import JobHome
-from headgate.snapshots.model import EventRecord
 from headgate.ui.model.crashes import crashes
 from headgate.ui.model.exception import ExceptionView
 from headgate.ui.model.view import View, as_name, flink

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from headgate.graph.model import Graph, Step, counted_by_users
+from headgate.home.model import CheckpointRecord
 from headgate.runtime.status import step_watermark
-from headgate.snapshots.model import CheckpointRecord
 from headgate.ui.model.view import View
 
 # What gives a row for each row that it gets: its counts follow from those around it.

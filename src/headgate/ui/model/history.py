@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from headgate.home.layout import RunHome
+from headgate.home.model import CheckpointRecord
 from headgate.runtime.live import behind, source_rows
-from headgate.snapshots.home import RunHome
-from headgate.snapshots.model import CheckpointRecord
 
 _MOST_RUNS = 64
 _MOST_ROWS = 20_000

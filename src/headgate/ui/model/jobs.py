@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from headgate.durations import format_duration
-from headgate.errors import HeadgateError
+from headgate.base.durations import format_duration
+from headgate.base.errors import HeadgateError
 from headgate.graph.model import Graph
+from headgate.home.layout import JobHome
+from headgate.home.model import EventRecord
+from headgate.home.times import now
 from headgate.runtime.crash import Crash, resume_text
 from headgate.runtime.live import behind
 from headgate.runtime.status import STATES, JobStatus, job_status
-from headgate.snapshots.home import JobHome
-from headgate.snapshots.model import EventRecord
-from headgate.snapshots.times import now
 from headgate.ui.model.graph import GraphView, graph_view
 from headgate.ui.model.history import CheckpointRow, History
 from headgate.ui.model.slow import Hint, hints

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from headgate.errors import HeadgateError, NotFoundError
-from headgate.secrets import redact
-from headgate.snapshots.audit import audit
-from headgate.snapshots.home import Home, JobHome, RunHome
-from headgate.snapshots.operations import OperationRecord, Operations
+from headgate.base.errors import HeadgateError, NotFoundError
+from headgate.base.secrets import redact
+from headgate.home.audit import audit
+from headgate.home.layout import Home, JobHome, RunHome
+from headgate.home.operations import OperationRecord, Operations
 from headgate.snapshots.snapshot import find_snapshot
 from headgate.ui.model.checkpoint_detail import CheckpointDetail, checkpoint_detail
 from headgate.ui.model.checkpoints import CheckpointsView, checkpoints_view

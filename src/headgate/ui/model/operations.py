@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from headgate.snapshots.audit import AuditRecord
-from headgate.snapshots.operations import OperationRecord
+from headgate.home.audit import AuditRecord
+from headgate.home.operations import OperationRecord
 from headgate.ui.model.view import View
 
 

@@ -9,12 +9,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from headgate.connectors.log_files import TopicFiles
+from headgate.base.errors import HeadgateError, NotFoundError
+from headgate.base.secrets import shown
+from headgate.connectors.log.files import TopicFiles
 from headgate.connectors.topic_client import TopicRecord, open_topic
-from headgate.errors import HeadgateError, NotFoundError
-from headgate.secrets import shown
-from headgate.snapshots.home import RunHome
-from headgate.snapshots.times import from_ms
+from headgate.home.layout import RunHome
+from headgate.home.times import from_ms
 from headgate.ui.model.view import View
 
 _BACK = timedelta(minutes=5)

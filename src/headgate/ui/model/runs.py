@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from headgate.snapshots.home import JobHome, RunHome
-from headgate.snapshots.model import Parent
+from headgate.home.layout import JobHome, RunHome
+from headgate.home.model import Parent
 from headgate.snapshots.snapshot import restorable, spans
 from headgate.ui.model.view import View
 

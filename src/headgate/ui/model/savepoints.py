@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from headgate.errors import HeadgateError
-from headgate.snapshots.home import JobHome
-from headgate.snapshots.model import RunRecord
+from headgate.base.errors import HeadgateError
+from headgate.home.layout import JobHome
+from headgate.home.model import RunRecord
 from headgate.snapshots.savepoints import savepoints
 from headgate.ui.model.view import View
 from headgate.ui.model.way_on import WayOn, way_on

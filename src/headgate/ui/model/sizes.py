@@ -8,8 +8,8 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from headgate.home.layout import RunHome
 from headgate.snapshots.closure import DamagedError, closure
-from headgate.snapshots.home import RunHome
 
 _MOST = 5_000
 _STATE = re.compile(r"state/(\d+)/(\d+)/(.*)")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from headgate.durations import format_duration
+from headgate.base.durations import format_duration
 from headgate.runtime.status import JobStatus
 from headgate.ui.model.graph import GraphView
 from headgate.ui.model.history import CheckpointRow

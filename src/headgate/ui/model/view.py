@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from headgate.snapshots.times import to_iso, to_ms
+from headgate.home.times import to_iso, to_ms
 
 _MS = timedelta(milliseconds=1)
 

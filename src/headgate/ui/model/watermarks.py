@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from headgate.snapshots.home import RunHome
-from headgate.snapshots.times import now
+from headgate.home.layout import RunHome
+from headgate.home.times import now
 from headgate.ui.model.view import View, flink
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.snapshots.home import JobHome
-from headgate.snapshots.model import RunRecord
-from headgate.snapshots.start_again import start_command
+from headgate.home.layout import JobHome
+from headgate.home.model import RunRecord
+from headgate.home.resume_hint import start_command
 from headgate.ui.model.view import View
 
 

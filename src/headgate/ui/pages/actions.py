@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from headgate.errors import NotFoundError
+from headgate.base.errors import NotFoundError
 from headgate.ui.model.jobs import LIVE
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
-from headgate.errors import NotFoundError, UsageError
+from headgate.base.errors import NotFoundError, UsageError
 from headgate.ui.actions import Actions
 from headgate.ui.model import Model
 from headgate.ui.rest.acting import SNAPSHOT_PATTERN

@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from headgate.errors import HeadgateError, NotFoundError, UsageError
-from headgate.secrets import redact
+from headgate.base.errors import HeadgateError, NotFoundError, UsageError
+from headgate.base.secrets import redact
 from headgate.ui.model import Model
 from headgate.ui.pages import (
     action_pages,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.errors import NotFoundError
+from headgate.base.errors import NotFoundError
 from headgate.ui.model.state import StateView
 from headgate.ui.pages.asked import Asked
 from headgate.ui.pages.site import Shown

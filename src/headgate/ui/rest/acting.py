@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from headgate.errors import NotFoundError
+from headgate.base.errors import NotFoundError
 from headgate.ui.actions import ACTIONS, ActionPlan, Actions, Caller
 from headgate.ui.model import Model
 from headgate.ui.model.operations import OperationsView, OperationView

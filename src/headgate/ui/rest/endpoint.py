@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from headgate.errors import HeadgateError, NotFoundError, RefusedError, UsageError
+from headgate.base.errors import HeadgateError, NotFoundError, RefusedError, UsageError
 from headgate.ui.model import View
 from headgate.ui.security import TooLargeError, problem, read_json_object
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from headgate.errors import NotFoundError
+from headgate.base.errors import NotFoundError
 from headgate.ui.model import Model, View
 from headgate.ui.model.checkpoint_detail import CheckpointDetail, StepDetail
 from headgate.ui.model.checkpoints import CheckpointsView

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.errors import UsageError
+from headgate.base.errors import UsageError
 from headgate.snapshots.snapshot import find_snapshot
 from headgate.ui.model import Model
 from headgate.ui.model.state import StateDiff, StateRows, StateView

@@ -1,0 +1,1 @@
+"""What a user writes: jobs and streams. `import headgate as hg` shows it."""

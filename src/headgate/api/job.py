@@ -1,0 +1,192 @@
+"""Jobs: the decorator, and the object that a job's function is given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pyspark.sql import SparkSession
+
+from headgate.base.durations import Duration
+from headgate.base.errors import GraphError, UsageError, user_location
+from headgate.base.secrets import protect, protect_settings
+from headgate.base.settings import Checkpoints, Restart, no_restart
+from headgate.connectors.base import Expr
+from headgate.graph import Graph
+from headgate.graph.check import warnings_of
+from headgate.graph.plan import BuiltJob, Plan, RawSource
+from headgate.steps.lookup.step import Table, add_table
+from headgate.steps.process.declare import Process
+from headgate.steps.process.engine import OnError
+from headgate.steps.process.step import Processed, add_process
+from headgate.steps.source.step import EventTime, SourceStream, add_source
+from headgate.steps.window.step import Keyed
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]{0,99}")
+
+
+class Job:
+    """What a job's function is given: it declares parameters, sources, tables and processes."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def param(self, name: str, default: str | None = None) -> str:
+        """A value that is set when the job is started (`--set name=value`).
+
+        Example: `servers = job.param("servers", "localhost:9092")`
+        """
+        self._plan.used_params.add(name)
+        value = self._plan.params.get(name, default)
+        value = self._plan.stand_in if value is None else value
+        if value is None:
+            raise UsageError(
+                f"the parameter '{name}' is not set",
+                remedy=f"start the job with --set {name}=VALUE",
+                location=user_location(),
+            )
+        return str(value)
+
+    def secret(self, name: str) -> str:
+        """A param that nobody may see, such as a password or a token.
+
+        Example, run with `headgate run app.py --set db_login=env:DB_LOGIN`:
+
+            login = job.secret("db_login")
+
+        It is a text like that of `param`, and is never written down, printed or shown: records
+        have the reference (`env:DB_LOGIN`, `@/run/secrets/db_login`) or a mask, and where the
+        value turns up in an error or in the graph, `******` stands instead. It has no default,
+        which would be a secret in the job's code.
+        """
+        value = self._plan.params.get(name)
+        self._plan.used_params.add(name)
+        self._plan.secrets.add(name)
+        if value is not None:
+            protect(value)
+        elif self._plan.stand_in is None:
+            raise UsageError(
+                f"the secret '{name}' is not set",
+                remedy=f"start the job with --set {name}=env:VARIABLE or --set {name}=@FILE",
+                location=user_location(),
+            )
+        return str(self._plan.stand_in if value is None else value)
+
+    def source(
+        self,
+        name: str,
+        source: RawSource,
+        *,
+        event_time: EventTime | None = None,
+        malformed: Literal["fail", "side"] = "fail",
+    ) -> SourceStream:
+        """A stream from a topic, or from a function that makes a streaming DataFrame.
+
+        Example: `orders = job.source("orders", hg.topic("log:data/orders", schema="id BIGINT"))`
+
+        A record that does not parse stops the job, or with `malformed="side"` goes to
+        `.malformed`.
+        """
+        return add_source(self._plan, name, source, event_time, malformed)
+
+    def table(
+        self,
+        name: str,
+        source: RawSource,
+        *,
+        key: Expr | Sequence[Expr],
+        delete_when: Expr | None = None,
+        ttl: Duration | None = None,
+    ) -> Table:
+        """The latest row of each key of a changelog topic, for lookups.
+
+        Example: `users = job.table("users", hg.topic("log:users", schema=USER), key="id")`
+
+        A record with a key and no value (a tombstone), or for which `delete_when` is true,
+        deletes its key.
+        """
+        return add_table(self._plan, name, source, key, delete_when, ttl)
+
+    def process(
+        self, name: str, function: Process, *, on_error: OnError = "fail", **inputs: Keyed
+    ) -> Processed:
+        """Give the rows of keyed streams to a process function, which may keep state by key.
+
+        Example:
+
+            settled = job.process("settle", SettleOrders(),
+                                  orders=orders.key_by("order_id"),
+                                  payments=payments.key_by("order_id"))
+
+        Each input has a handler `on_<input>`. In a batch a key's timers that are due come first,
+        then the rows of the first input in the order of their source, then those of the second.
+        An error in a handler stops the job, or with `on_error="side"` undoes what the handler did
+        and goes, with the row, to `.errors`.
+        """
+        return add_process(self._plan, name, function, inputs, on_error)
+
+
+@dataclass(frozen=True)
+class JobDef:
+    """A job that can be checked, drawn, run and tested; made by `@headgate.job`."""
+
+    name: str
+    function: Callable[[Job], None]
+    checkpoints: Checkpoints
+    restart: Restart
+
+    def build(
+        self,
+        params: Mapping[str, str] | None = None,
+        *,
+        spark: SparkSession | None = None,
+        check_connectors: bool = True,
+    ) -> BuiltJob:
+        """Run the job's function and check what it made; nothing is read or written."""
+        from headgate.runtime.session import get_session
+
+        given = dict(params or {})
+        protect_settings(given)
+        plan = self._plan(spark or get_session(), given)
+        self.function(Job(plan))
+        unknown = sorted(set(given) - plan.used_params)
+        if unknown:
+            raise UsageError(
+                f"the job has no parameter '{unknown[0]}'",
+                expected=", ".join(sorted(plan.used_params)) or "no parameters",
+                remedy="correct or remove it",
+            )
+        return plan.built(warnings_of(plan, check_connectors=check_connectors))
+
+    def _plan(self, spark: SparkSession, params: Mapping[str, str]) -> Plan:
+        return Plan(self.name, spark, params)
+
+    def describe(self, params: Mapping[str, str] | None = None) -> Graph:
+        """The job's graph; no Spark action is run."""
+        return self.build(params, check_connectors=False).graph
+
+
+def job(
+    name: str, *, checkpoints: Checkpoints | None = None, restart: Restart | None = None
+) -> Callable[[Callable[[Job], None]], JobDef]:
+    """Make a function into a job.
+
+    >>> @job("store", checkpoints=Checkpoints(every="5 seconds"))
+    ... def store(job: Job) -> None: ...
+    >>> store.name
+    'store'
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise GraphError(
+            f"{name!r} is not a name for a job",
+            expected="a letter, then letters, digits, '_', '-' or '.' (at most 100)",
+            remedy="rename the job",
+            location=user_location(),
+        )
+
+    def define(function: Callable[[Job], None]) -> JobDef:
+        return JobDef(name, function, checkpoints or Checkpoints(), restart or no_restart())
+
+    return define

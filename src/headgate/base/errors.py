@@ -1,0 +1,131 @@
+"""Errors that people read: one root, a code, what was expected, what came, and what to do."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from types import FrameType
+
+from headgate.base.secrets import redact, redacted
+
+_PACKAGE = str(Path(__file__).resolve().parents[1])
+
+
+class ExitCode(int, Enum):
+    """What the command line's exit code says."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    NOT_IN_TIME = 4
+    REFUSED = 5
+    INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Location:
+    """A line of the user's own code."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+def user_location() -> Location | None:
+    """The innermost line on the stack that is not Headgate's: where the user wrote the step."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith((_PACKAGE, "<")) and "/pyspark/" not in file:
+            return Location(file, frame.f_lineno)
+        frame = frame.f_back
+    return None
+
+
+class HeadgateError(Exception):
+    """Something the user can act on.
+
+    >>> print(HeadgateError("the topic 'orders' does not exist", remedy="create it first"))
+    the topic 'orders' does not exist: create it first
+    """
+
+    code = "HEADGATE"
+    exit_code = ExitCode.FAILED
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        step: str | None = None,
+        expected: str | None = None,
+        got: str | None = None,
+        remedy: str | None = None,
+        location: Location | None = None,
+    ) -> None:
+        # addresses and values that came may have passwords in them
+        self.message = redact(message)
+        self.step = step
+        self.expected = redacted(expected)
+        self.got = redacted(got)
+        self.remedy = redacted(remedy)
+        self.location = location
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        text = f"step '{self.step}': {self.message}" if self.step else self.message
+        if self.expected is not None:
+            text += f" (expected {self.expected}"
+            text += f", got {self.got})" if self.got is not None else ")"
+        elif self.got is not None:
+            text += f" (got {self.got})"
+        if self.remedy:
+            text += f": {self.remedy}"
+        if self.location:
+            text += f" [{self.location}]"
+        return text
+
+
+class StorageError(HeadgateError):
+    """A file of the home could not be read or written: its disk or store is in trouble."""
+
+    code = "STORAGE"
+
+
+class UsageError(HeadgateError):
+    """A wrong option, argument, parameter or configuration value."""
+
+    code = "USAGE"
+    exit_code = ExitCode.USAGE
+
+
+class GraphError(HeadgateError):
+    """The job's graph is not valid; nothing was started."""
+
+    code = "INVALID_GRAPH"
+    exit_code = ExitCode.USAGE
+
+
+class NotFoundError(HeadgateError):
+    """A job, topic, file or snapshot that is not there."""
+
+    code = "NOT_FOUND"
+    exit_code = ExitCode.NOT_FOUND
+
+
+class RefusedError(HeadgateError):
+    """Headgate could, but should not without being told: state or output would be at risk."""
+
+    code = "REFUSED"
+    exit_code = ExitCode.REFUSED
+
+
+class JobFailedError(HeadgateError):
+    """The job ran and stopped with a failure."""
+
+    code = "JOB_FAILED"
+    exit_code = ExitCode.FAILED

@@ -1,0 +1,167 @@
+"""What a job is told about its checkpoints and restarts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from headgate.base.durations import Duration, parse_duration
+from headgate.base.errors import UsageError
+
+SHORTEST = timedelta(milliseconds=10)
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """How often a checkpoint is made, how many are kept, and what they survive.
+
+    With ``durability="disk"`` what a later step relies on is on the disk before that step, so the
+    job resumes exactly after a power cut. With ``"process"`` checkpoints survive the death of any
+    process, but not a power cut or a crash of the operating system.
+
+    >>> Checkpoints(every="5 seconds", retain=10).interval
+    datetime.timedelta(seconds=5)
+    """
+
+    every: Duration = "10 seconds"
+    retain: int = 10
+    on_cancel: Literal["retain", "delete"] = "retain"
+    timeout: Duration = "10 minutes"
+    tolerable_failures: int = 0
+    durability: Literal["disk", "process"] = "disk"
+
+    def __post_init__(self) -> None:
+        if parse_duration(self.every, what="Checkpoints.every") < SHORTEST:
+            raise UsageError(
+                "Checkpoints.every is too short: a checkpoint is a micro-batch",
+                expected="10 milliseconds or more",
+                got=repr(self.every),
+                remedy='use a longer time, for example every="1 second"',
+            )
+        parse_duration(self.timeout, what="Checkpoints.timeout")
+        if self.retain < 1:
+            raise UsageError(
+                "Checkpoints.retain must be at least 1",
+                got=str(self.retain),
+                remedy="keep one or more",
+            )
+        if self.on_cancel not in ("retain", "delete"):
+            raise UsageError(
+                "Checkpoints.on_cancel is not known",
+                expected="'retain' or 'delete'",
+                got=repr(self.on_cancel),
+                remedy="use one of the two",
+            )
+        if self.durability not in ("disk", "process"):
+            raise UsageError(
+                "Checkpoints.durability is not known",
+                expected="'disk' or 'process'",
+                got=repr(self.durability),
+                remedy="use 'disk' to survive power cuts, 'process' where they do not matter",
+            )
+
+    @property
+    def interval(self) -> timedelta:
+        """The time between two checkpoints."""
+        return parse_duration(self.every)
+
+
+@dataclass(frozen=True)
+class Restart:
+    """When a failed query is started again; made by the functions below."""
+
+    kind: Literal["fixed_delay", "exponential_delay", "failure_rate", "none"]
+    attempts: int | None = None
+    delay: timedelta = timedelta(0)
+    maximum: timedelta = timedelta(0)
+    multiplier: float = 1.0
+    jitter: float = 0.0
+    interval: timedelta = timedelta(0)
+
+
+def fixed_delay(*, attempts: int, delay: Duration) -> Restart:
+    """Start again at most `attempts` times, each after `delay`.
+
+    Attempts are counted from the job's start; for so many in a time use `failure_rate`.
+
+    >>> fixed_delay(attempts=5, delay="10 seconds").delay
+    datetime.timedelta(seconds=10)
+    """
+    _at_least(attempts, 1, "attempts")
+    return Restart("fixed_delay", attempts=attempts, delay=parse_duration(delay, what="delay"))
+
+
+def exponential_delay(
+    *,
+    initial: Duration = "1 second",
+    maximum: Duration = "1 minute",
+    multiplier: float = 2.0,
+    jitter: float = 0.1,
+    reset_after: Duration = "1 hour",
+) -> Restart:
+    """Start again for ever, after delays that grow up to `maximum`.
+
+    Each delay is `multiplier` times the one before, give or take the share `jitter` of it. A job
+    that has run for `reset_after` without a failure begins at `initial` again.
+
+    >>> exponential_delay(initial="1 second").multiplier
+    2.0
+    """
+    first, longest = (
+        parse_duration(initial, what="initial"),
+        parse_duration(maximum, what="maximum"),
+    )
+    if not timedelta(0) < first <= longest:
+        raise UsageError(
+            "the delays of exponential_delay do not grow",
+            expected="initial above 0 and not above maximum",
+            got=f"initial {initial!r}, maximum {maximum!r}",
+            remedy='for example initial="1 second", maximum="1 minute"',
+        )
+    if multiplier < 1 or not 0 <= jitter < 1:
+        raise UsageError(
+            "exponential_delay has a multiplier below 1 or a jitter out of its range",
+            expected="multiplier 1 or more, jitter from 0 up to 1",
+            got=f"multiplier {multiplier}, jitter {jitter}",
+            remedy="for example multiplier=2.0, jitter=0.1",
+        )
+    return Restart(
+        "exponential_delay",
+        delay=first,
+        maximum=longest,
+        multiplier=multiplier,
+        jitter=jitter,
+        interval=parse_duration(reset_after, what="reset_after"),
+    )
+
+
+def failure_rate(*, failures: int, interval: Duration, delay: Duration) -> Restart:
+    """Start again after `delay`, unless there were more than `failures` failures in `interval`.
+
+    >>> failure_rate(failures=3, interval="5 minutes", delay="10 seconds").attempts
+    3
+    """
+    _at_least(failures, 1, "failures")
+    return Restart(
+        "failure_rate",
+        attempts=failures,
+        delay=parse_duration(delay, what="delay"),
+        interval=parse_duration(interval, what="interval"),
+    )
+
+
+def no_restart() -> Restart:
+    """Never start again: the first failure stops the job.
+
+    >>> no_restart().kind
+    'none'
+    """
+    return Restart("none")
+
+
+def _at_least(value: int, least: int, what: str) -> None:
+    if value < least:
+        raise UsageError(
+            f"{what} must be at least {least}", got=str(value), remedy="use a larger number"
+        )

@@ -1,0 +1,1 @@
+"""Kafka: source, sink, client and names."""

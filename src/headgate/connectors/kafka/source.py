@@ -1,0 +1,211 @@
+"""A Kafka topic to read, through Spark's own connector."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from headgate import jvm
+from headgate.base.errors import GraphError
+from headgate.base.schemas import Schema, to_struct
+from headgate.base.topic_ids import TopicIds
+from headgate.connectors.base import Decoding, Finding, Format, Source, Start, start_option
+from headgate.connectors.kafka.client import check_servers, find_topics, split_options
+from headgate.connectors.kafka.names import is_topic
+from headgate.connectors.metadata import (
+    KAFKA,
+    Metadata,
+    check_raw,
+    parse_metadata,
+    with_metadata,
+)
+from headgate.connectors.options import check_limit, choice
+
+MAX_RECORDS = "1000000"
+_OPTIONS = ("max_records", "on_data_loss", "avro_schema", "avro_framing")
+# The first is an argument of its own; Spark refuses the others itself, with more words.
+_RESERVED = (
+    "bootstrap.servers", "key.deserializer", "value.deserializer", "auto.offset.reset",
+    "enable.auto.commit", "interceptor.classes",
+)  # fmt: skip
+_CLIENT = {
+    # rows of transactions that were rolled back are not read
+    "isolation.level": "read_committed",
+    # a broker that is gone is told of after seconds, not after minutes
+    "default.api.timeout.ms": "20000",
+    "request.timeout.ms": "15000",
+    "max.poll.records": "10000",
+}
+_POLL_TIMEOUT_MS = "60000"
+
+
+@dataclass(frozen=True)
+class KafkaSource(Source):
+    """A Kafka topic to read.
+
+    `topic` may be a pattern (`orders-.*`) or several names with commas. `start` says where a new
+    run begins: "earliest", "latest", a time, or an offset for each partition. `metadata` makes
+    columns of a record's key, topic, partition, offset, timestamp and headers. Options with a dot
+    are those of Kafka's Java client (`security.protocol`, `sasl.jaas.config`, ...).
+
+    >>> KafkaSource("localhost:9092", "visits", schema="id BIGINT").describe()
+    'kafka://localhost:9092/visits'
+    >>> KafkaSource("localhost:9092", "visits", schema="id BIGINT",
+    ...     metadata="timestamp AS visited_at").struct().names
+    ['id', 'visited_at']
+    """
+
+    servers: str
+    topic: str
+    schema: Schema
+    start: Start = "earliest"
+    format: Format = "json"
+    options: Mapping[str, str] = field(default_factory=dict)
+    metadata: str | Sequence[str] = ()
+
+    def struct(self) -> StructType:
+        value = to_struct(self.schema)
+        if self.format == "raw":
+            check_raw(value)
+        return with_metadata(value, self._metadata, raw=self.format == "raw")
+
+    @property
+    def _metadata(self) -> list[Metadata]:
+        return parse_metadata(self.metadata, KAFKA)
+
+    def decoding(self) -> Decoding:
+        own, _ = self._options()
+        framing = choice(own, "avro_framing", ("none", "confluent"))
+        return Decoding(
+            self.format,
+            self._metadata,
+            own.get("avro_schema"),
+            "confluent" if framing == "confluent" else "none",
+        )
+
+    def describe(self) -> str:
+        return f"kafka://{self.servers}/{self.topic}"
+
+    def check(self) -> None:
+        check_servers(self.servers)
+        choice({"format": self.format}, "format", ("json", "avro", "raw"))
+        own, _ = self._options()
+        choice(own, "on_data_loss", ("fail", "continue"))
+        check_limit(own.get("max_records", MAX_RECORDS))
+        if isinstance(self.start, Mapping):
+            self._check_offsets(self.start)
+        else:
+            start_option(self.start)
+        self.decoding()
+        self.struct()
+
+    def _check_offsets(self, start: Mapping[int, int]) -> None:
+        right = all(isinstance(n, int) and n >= 0 for pair in start.items() for n in pair)
+        if not right or not is_topic(self.topic):
+            raise GraphError(
+                "the start offsets are not those of one topic's partitions",
+                expected="numbers by partition of one topic, for example {0: 1200, 1: 900}",
+                got=repr(start),
+                remedy="correct them; partitions that are left out start at the earliest record",
+            )
+
+    def check_table(self) -> None:
+        if not is_topic(self.topic):
+            raise GraphError(
+                "a table is read from one topic: between two there is no order of its changes",
+                got=repr(self.topic),
+                remedy="name one topic",
+            )
+
+    def _options(self) -> tuple[dict[str, str], dict[str, str]]:
+        return split_options(self.options, known=_OPTIONS, reserved=_RESERVED, what="source")
+
+    def _client(self) -> dict[str, str]:
+        return {"bootstrap.servers": self.servers, **self._options()[1]}
+
+    def cluster(self, spark: SparkSession) -> tuple[str, str] | None:
+        return self.servers, jvm.kafka_cluster_id(spark, self._client())
+
+    def live(self, spark: SparkSession) -> Sequence[Finding]:
+        if self._is_pattern:
+            return (Finding(self.describe(), f"{self.describe()}: a pattern of topics"),)
+        return find_topics(spark, self._client(), self.topic.split(","), right="READ")
+
+    def earliest(self, spark: SparkSession) -> Mapping[str, int] | None:
+        if not is_topic(self.topic):
+            return None
+        told = jvm.kafka_topics(spark, self._client(), [self.topic])[self.topic]
+        return told.get("earliest")
+
+    @property
+    def _is_pattern(self) -> bool:
+        return not is_topic(self.topic) and "," not in self.topic
+
+    def topic_ids(self, spark: SparkSession) -> TopicIds | None:
+        told = jvm.kafka_topic_ids(spark, self._client(), self.topic, is_pattern=self._is_pattern)
+        return None if "error" in told else TopicIds.from_json(told)
+
+    @property
+    def may_lose(self) -> bool:
+        return self._options()[0].get("on_data_loss") == "continue"
+
+    def guarded(self) -> Mapping[str, Any]:
+        return {"client": self._client(), "topic": self.topic, "pattern": self._is_pattern}
+
+    def begin(self, spark: SparkSession, line: str, topics: Sequence[str]) -> str:
+        places: dict[str, dict[str, int]] = json.loads(line)
+        for name, told in jvm.kafka_topics(spark, self._client(), sorted(places)).items():
+            first: dict[str, int] | None = told.get("earliest")
+            if first is None:  # it is gone, or nobody answers: then the batch says so
+                continue
+            known = {} if name in topics else places[name]
+            places[name] = {part: max(n, known.get(part, n)) for part, n in first.items()}
+        return json.dumps(places, separators=(",", ":"))
+
+    def records(self, spark: SparkSession, *, table: bool) -> DataFrame:
+        jvm.need_kafka(spark)
+        own, client = self._options()
+        reader = spark.readStream.format("kafka")
+        subscribe = "subscribePattern" if self._is_pattern else "subscribe"
+        reader = reader.option(subscribe, self.topic)
+        for name, value in {"bootstrap.servers": self.servers, **_CLIENT, **client}.items():
+            reader = reader.option(f"kafka.{name}", value)
+        for name, value in self._starting(spark).items():
+            reader = reader.option(name, value)
+        # a batch takes every table row that is there, so that its stream rows find them
+        limit = own.get("max_records", None if table else MAX_RECORDS)
+        if limit is not None:
+            reader = reader.option("maxOffsetsPerTrigger", limit)
+        if any(part == "headers" for _, part in self._metadata):
+            reader = reader.option("includeHeaders", "true")
+        lost = choice(own, "on_data_loss", ("fail", "continue"))
+        reader = reader.option("failOnDataLoss", str(lost == "fail").lower())
+        return reader.option("kafkaConsumer.pollTimeoutMs", _POLL_TIMEOUT_MS).load()
+
+    def _starting(self, spark: SparkSession) -> dict[str, str]:
+        if isinstance(self.start, datetime):
+            # partitions that have nothing since then start with what comes next
+            return {
+                "startingTimestamp": start_option(self.start),
+                "startingOffsetsByTimestampStrategy": "latest",
+            }
+        if not isinstance(self.start, Mapping):
+            return {"startingOffsets": start_option(self.start)}
+        told = jvm.kafka_topics(spark, self._client(), [self.topic])[self.topic]
+        there = [int(p) for p in told.get("earliest") or {}]
+        for partition in self.start:
+            if there and partition not in there:
+                raise GraphError(
+                    f"{self.describe()} has no partition {partition}, but a start offset for it",
+                    expected=f"0 to {max(there)}",
+                    remedy="correct the start offsets",
+                )
+        earliest = -2
+        offsets = {str(p): self.start.get(p, earliest) for p in there or self.start}
+        return {"startingOffsets": json.dumps({self.topic: offsets})}

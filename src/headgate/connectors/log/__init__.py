@@ -1,0 +1,1 @@
+"""The embedded topic log: source, sink and the files that they share."""

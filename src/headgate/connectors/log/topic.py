@@ -1,0 +1,86 @@
+"""An embedded topic as commands use it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Sequence
+
+from headgate.base.errors import UsageError
+from headgate.connectors.log.files import TopicFiles
+from headgate.connectors.log.format import Record
+from headgate.connectors.topic_client import (
+    NewTopic,
+    PartitionFacts,
+    Place,
+    Retention,
+    TopicClient,
+    TopicFacts,
+    TopicRecord,
+)
+
+_FOLLOW_SECONDS = 0.2
+
+
+class LogTopic(TopicClient):
+    """The client of a log topic's folder.
+
+    >>> LogTopic("data/orders").exists()
+    False
+    """
+
+    def __init__(self, path: str) -> None:
+        self._files = TopicFiles(path)
+
+    def exists(self) -> bool:
+        return self._files.exists()
+
+    def create(self, wanted: NewTopic) -> bool:
+        if wanted.retention != Retention():
+            raise UsageError(
+                "a log topic keeps every record",
+                remedy="leave out --retention and --compact, which are for brokers",
+            )
+        if wanted.replication is not None:
+            raise UsageError(
+                "a log topic is one folder, without copies",
+                remedy="leave out --replication, which is for brokers",
+            )
+        if self.exists():
+            return False
+        self._files.create(wanted.partitions)
+        return True
+
+    def partitions(self) -> int:
+        return self._files.partitions()
+
+    def facts(self) -> TopicFacts:
+        first, end = self._files.start_offsets(), self._files.end_offsets()
+        return TopicFacts(
+            tuple(PartitionFacts(p, first[p], end[p], end[p] - first[p]) for p in sorted(end)),
+            Retention(),
+        )
+
+    def append(self, records: Sequence[Record], *, partition: int | None = None) -> None:
+        self._files.append(records, partition)
+
+    def read(
+        self, start: Place, *, committed: bool = True, follow: bool = False
+    ) -> Generator[TopicRecord | None, None, None]:
+        # A log shows records only when they are committed: there is nothing to leave out.
+        offsets = self._at(start)
+        while True:
+            for r in self._files.read(offsets):
+                offsets[r.partition] = r.offset + 1
+                yield TopicRecord(r.partition, r.offset, r.timestamp_ms, r.key, r.value)
+            if not follow:
+                return
+            yield None
+            time.sleep(_FOLLOW_SECONDS)
+
+    def _at(self, place: Place) -> dict[int, int]:
+        """The offset of a place in each partition."""
+        if place == "earliest":
+            return self._files.start_offsets()
+        if place == "latest":
+            return self._files.end_offsets()
+        return self._files.offsets_at(place)

@@ -1,0 +1,1 @@
+"""Pulsar: source, sink, client, admin and names."""

@@ -1,0 +1,73 @@
+"""Classes of the kernel, DataFrames and lists of the JVM, and the jar that holds the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from py4j.java_gateway import JavaClass
+from pyspark import SparkContext
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from headgate.base.errors import HeadgateError
+
+PACKAGE = "org.apache.spark.sql.headgate"
+EXTENSIONS = f"{PACKAGE}.HeadgateExtensions"
+FILE_MANAGER = f"{PACKAGE}.FencedFileManager"
+LOG_SOURCE = f"{PACKAGE}.log.LogSourceProvider"
+TICKS = f"{PACKAGE}.tick.TickSourceProvider"
+DURABILITY = "spark.headgate.durability"
+CLOCK_OFFSET = "spark.headgate.clock.offset.ms"
+WATERMARKS = "spark.headgate.watermarks"
+OUT = "__hg_out"
+SINK = "__hg_sink"
+_JAR = Path(__file__).resolve().parents[1] / "jars" / "headgate-kernel.jar"
+
+
+def jar() -> Path:
+    """The compiled kernel that this package carries."""
+    if not _JAR.exists():
+        raise HeadgateError(
+            f"the kernel jar is not at {_JAR}",
+            remedy="build it with `make kernel` or reinstall headgate",
+        )
+    return _JAR
+
+
+def headgate(spark: SparkSession) -> Any:
+    """The kernel's object of that name, with what is of no operator."""
+    return kernel_class(spark, "Headgate")
+
+
+def kernel_class(spark: SparkSession | SparkContext, name: str) -> Any:
+    """A class of the kernel; `_jvm.org.apache...` would ask the JVM about each part of its name."""
+    return JavaClass(f"{PACKAGE}.{name}", spark._jvm._gateway_client)  # type: ignore[union-attr]
+
+
+def java_view(spark: SparkSession) -> Any:
+    """The classes of the JVM by their names."""
+    return spark._jvm
+
+
+def java_frame(df: DataFrame) -> Any:
+    """A DataFrame as the JVM has it."""
+    return df._jdf
+
+
+def as_frame(java: Any, spark: SparkSession) -> DataFrame:
+    """A DataFrame of the JVM as Python has it."""
+    return DataFrame(java, spark)
+
+
+def java_list(spark: SparkSession, items: Sequence[Any]) -> Any:
+    """A java.util.List with these items."""
+    made = java_view(spark).java.util.ArrayList()
+    for item in items:
+        made.add(item)
+    return made
+
+
+def java_column(column: Column) -> Any:
+    """A Column as the JVM has it."""
+    return column._jc

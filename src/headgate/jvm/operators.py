@@ -1,0 +1,194 @@
+"""The kernel's operators on DataFrames: decode, lookup, windows and process functions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pyspark.errors import IllegalArgumentException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from headgate.base.errors import GraphError
+from headgate.jvm.gateway import (
+    as_frame,
+    headgate,
+    java_column,
+    java_frame,
+    java_list,
+    kernel_class,
+)
+
+
+def decode(
+    raw: DataFrame,
+    schema: StructType,
+    *,
+    topic: str,
+    step: str,
+    malformed: str,
+    table: bool = False,
+    key_columns: Sequence[str] = (),
+    format: str = "json",
+    metadata: Sequence[tuple[str, str]] = (),
+    avro_schema: str | None = None,
+    avro_framing: str = "none",
+) -> DataFrame:
+    """Raw records as rows of the schema, with `__hg_position`, `__hg_deleted` and `__hg_bad`.
+
+    `schema` has the value's columns, then those of `metadata`: pairs of a column's name and the
+    record's part in it (key, topic, partition, offset, timestamp or headers).
+    """
+    spark = raw.sparkSession
+    spec = {
+        "schema": schema.jsonValue(),
+        "topic": topic,
+        "step": step,
+        "malformed": malformed,
+        "table": table,
+        "key_columns": list(key_columns),
+        "format": format,
+        "metadata": [list(pair) for pair in metadata],
+        "avro_schema": avro_schema,
+        "avro_framing": avro_framing,
+    }
+    api = kernel_class(spark, "decode.DecodeApi")
+    try:
+        return as_frame(api.apply(java_frame(raw), json.dumps(spec)), spark)
+    except IllegalArgumentException as error:
+        _, mark, why = str(error).partition("HEADGATE_AVRO_SCHEMA ")
+        if not mark:
+            raise
+        raise GraphError(
+            why, step=step, remedy="correct the Avro schema or the source's columns"
+        ) from error
+
+
+def lookup(
+    stream: DataFrame,
+    table: DataFrame,
+    *,
+    step: str,
+    stream_keys: Sequence[str],
+    table_keys: Sequence[str],
+    value: str,
+    position: str | None,
+    deleted: str,
+    into: str,
+    missing: str,
+    held: str | None = None,
+) -> DataFrame:
+    """The stream with the latest table row of the same key as one more struct column.
+
+    `held` is the stream's event time, if rows that wait hold the job's watermark.
+    """
+    spark = stream.sparkSession
+    java = headgate(spark).lookup(
+        java_frame(stream),
+        java_frame(table),
+        step,
+        java_list(spark, stream_keys),
+        java_list(spark, table_keys),
+        value,
+        position,
+        deleted,
+        into,
+        missing,
+        held,
+    )
+    return as_frame(java, spark)
+
+
+def window_problem(aggregated: DataFrame) -> str | None:
+    """What makes aggregates unfit for windows, in words."""
+    found = _window_api(aggregated.sparkSession).problem(java_frame(aggregated))
+    return None if found is None else str(found)
+
+
+def window(
+    stream: DataFrame,
+    *,
+    spec: Mapping[str, Any],
+    keys: Sequence[str],
+    names: Sequence[str],
+    time: str,
+    aggregates: Sequence[Column],
+    conditions: Sequence[Column],
+    late_row: Sequence[str] | None,
+    late: str,
+) -> DataFrame:
+    """The windows of a keyed stream; a late row is in the column `late`, null in all others.
+
+    Without `late_row`, the columns of such a row, late rows are only counted. The column `time` is
+    in the result as well: a window's rows have the time of its end.
+    """
+    spark = stream.sparkSession
+    java = _window_api(spark).apply(
+        java_frame(stream),
+        json.dumps(dict(spec)),
+        java_list(spark, keys),
+        java_list(spark, names),
+        time,
+        java_list(spark, [java_column(c) for c in aggregates]),
+        java_list(spark, [java_column(c) for c in conditions]),
+        None if late_row is None else java_list(spark, late_row),
+        time,
+        late,
+    )
+    return as_frame(java, spark)
+
+
+def count_window(
+    stream: DataFrame,
+    *,
+    spec: Mapping[str, Any],
+    keys: Sequence[str],
+    names: Sequence[str],
+    position: str,
+    time: str,
+    aggregates: Sequence[Column],
+) -> DataFrame:
+    """Windows of so many rows of each key, in the order of `position`.
+
+    A window's times are those of its first and last row, if the stream has the column `time`.
+    """
+    spark = stream.sparkSession
+    java = _window_api(spark).counted(
+        java_frame(stream),
+        spec["step"],
+        spec["size"],
+        spec["every"],
+        java_list(spark, keys),
+        java_list(spark, names),
+        position,
+        time if time in stream.columns else None,
+        java_list(spark, [java_column(c) for c in aggregates]),
+        time,
+    )
+    return as_frame(java, spark)
+
+
+def unkeyed(stream: DataFrame, name: str) -> DataFrame:
+    """The stream with a key, under a name, that is the same for all rows."""
+    spark = stream.sparkSession
+    return as_frame(_window_api(spark).unkeyed(java_frame(stream), name), spark)
+
+
+def process(
+    stream: DataFrame, function: Callable[[Iterator[Any]], Iterator[Any]], spec: Mapping[str, Any]
+) -> DataFrame:
+    """A process function over the rows of its inputs; `spec` says what the columns mean.
+
+    `function` is from Arrow batches to Arrow batches, as that of `DataFrame.mapInArrow`.
+    """
+    spark = stream.sparkSession
+    mapped = stream.mapInArrow(function, "kind TINYINT")  # only its pickled function is used
+    api = kernel_class(spark, "process.ProcessApi")
+    return as_frame(
+        api.apply(java_frame(stream), java_frame(mapped), json.dumps(dict(spec))), spark
+    )
+
+
+def _window_api(spark: SparkSession) -> Any:
+    return kernel_class(spark, "window.WindowApi")

@@ -1,0 +1,139 @@
+"""State outside of a query: layouts, rows, rewriting, and whether files are whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pyspark.errors import IllegalArgumentException
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.base.errors import RefusedError
+from headgate.jvm.gateway import (
+    as_frame,
+    headgate,
+    java_frame,
+    java_list,
+    kernel_class,
+)
+
+
+def state_layout(frame: DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """The layouts of the stores that each step of a compiled job keeps, by step."""
+    layouts: dict[str, list[dict[str, Any]]] = json.loads(
+        headgate(frame.sparkSession).stateLayout(java_frame(frame))
+    )
+    return layouts
+
+
+def state_rows(
+    spark: SparkSession,
+    *,
+    folder: str,
+    operator_id: int,
+    layout: Mapping[str, Any],
+    version: int,
+    ids: Sequence[str],
+    partitions: Sequence[int] | None = None,
+) -> DataFrame:
+    """All rows of one store: partition, key and value; `ids` has one unique id a partition."""
+    java = kernel_class(spark, "state.StateRows").rows(
+        spark._jsparkSession,
+        folder,
+        operator_id,
+        json.dumps(layout),
+        version,
+        java_list(spark, ids),
+        None if partitions is None else java_list(spark, partitions),
+    )
+    return as_frame(java, spark)
+
+
+def state_get(
+    spark: SparkSession,
+    *,
+    folder: str,
+    operator_id: int,
+    layout: Mapping[str, Any],
+    version: int,
+    ids: Sequence[str],
+    key: DataFrame,
+) -> DataFrame:
+    """The rows of one key, as `state_rows` has them; `key` is one row of partition_by columns."""
+    java = kernel_class(spark, "state.StateRows").get(
+        spark._jsparkSession,
+        folder,
+        operator_id,
+        json.dumps(layout),
+        version,
+        java_list(spark, ids),
+        java_frame(key),
+    )
+    return as_frame(java, spark)
+
+
+def rewrite_state(
+    spark: SparkSession,
+    *,
+    source: str | None,
+    source_version: int,
+    source_ids: Sequence[Sequence[str]],
+    operator_id: int,
+    old: Sequence[Mapping[str, Any]] | None,
+    new: Sequence[Mapping[str, Any]],
+    target: str,
+    target_version: int,
+    partitions: int,
+    step: str | None = None,
+    job: DataFrame | None = None,
+    drops: bool = False,
+    lost: Callable[[int], object] = lambda rows: None,
+) -> list[list[str]]:
+    """Write a step's state anew below `target`; the unique ids by partition and store.
+
+    Rows go from `old` to `new` by the names of stores and columns; without `source` the stores
+    are empty. `step` is for Spark's operator metadata, which else has the name in the source's.
+    Where keys were not in normal form, `job`, compiled, says how what they kept becomes one; with
+    `drops` what cannot be merged goes. `lost` is told how many rows less there are then.
+    """
+    try:
+        found = kernel_class(spark, "state.RewriteState").run(
+            spark._jsparkSession,
+            source,
+            source_version,
+            java_list(spark, [java_list(spark, of) for of in source_ids]),
+            operator_id,
+            step,
+            None if old is None else json.dumps(old),
+            json.dumps(new),
+            target,
+            target_version,
+            partitions,
+            None if job is None else java_frame(job),
+            drops,
+        )
+    except IllegalArgumentException as error:
+        _, mark, why = str(error).partition("HEADGATE_STATE_")
+        kind, _, what = why.partition(" ")
+        if not mark:
+            raise
+        remedy = "give what changed its type another name, or start anew"
+        if kind == "KEYS":
+            remedy = (
+                "say --allow-dropped-state to keep what 0.0 and the usual NaN had, and to drop "
+                "what the others had; or start anew"
+            )
+        raise RefusedError(what, step=step, remedy=remedy) from error
+    lost(int(found.lost()))
+    return [[str(id) for id in of] for of in found.ids()]
+
+
+def verify_files(spark: SparkSession, paths: Sequence[str]) -> dict[str, str]:
+    """By path, what is wrong with a file: missing, cut short or changed; the others are left out.
+
+    A file is compared with the checksums that Spark and Hadoop keep beside it, where they do.
+    """
+    verify = kernel_class(spark, "state.VerifyFiles")
+    found = verify.run(spark._jsparkSession, java_list(spark, paths))
+    return {str(path): str(found[path]) for path in found}

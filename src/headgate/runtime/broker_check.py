@@ -1,0 +1,153 @@
+"""Asking the brokers of a job whether its topics are there and let it in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from headgate.base.errors import HeadgateError, NotFoundError
+from headgate.connectors.base import Finding, Sink, Source
+from headgate.connectors.broker_probe import Service
+from headgate.failures import Reason
+from headgate.graph import Step
+from headgate.graph.check import location_of
+from headgate.graph.plan import BuiltJob, SinkOp, SourceOp, TableOp
+
+# A broker that was started together with the job is there by then.
+_PATIENCE_SECONDS = 8.0
+_ANSWER_SECONDS = 3.0
+_PAUSE_SECONDS = 0.5
+
+
+def findings(built: BuiltJob, spark: SparkSession) -> Iterator[tuple[Step, Finding]]:
+    """What the brokers say about every source, table and sink that lives in one.
+
+    A broker that does not answer is asked once, with a small request: clients of Kafka and Pulsar
+    try for half a minute and more before they say anything.
+    """
+    silent: dict[str, str] = {}
+    for node in built.nodes:
+        operation = node.operation
+        asked: Source | Sink | None = None
+        if isinstance(operation, SourceOp | TableOp) and isinstance(operation.source, Source):
+            asked = operation.source
+        elif isinstance(operation, SinkOp):
+            asked = operation.sink
+        if asked is None:
+            continue
+        address = asked.describe()
+        service = _service(address)
+        if service in silent:
+            yield node.step, Finding(address, silent[service], Reason.BROKER_UNREACHABLE)
+            continue
+        if _is_silent(asked):
+            silent[service] = _nobody(service)
+            yield node.step, Finding(address, silent[service], Reason.BROKER_UNREACHABLE)
+            continue
+        for finding in asked.live(spark):
+            if finding.reason is Reason.BROKER_UNREACHABLE:
+                silent[service] = finding.text
+            yield node.step, finding
+
+
+def _is_silent(asked: Source | Sink) -> bool:
+    """Whether the broker of a source or sink gives no sign of life, asked again and again."""
+    service = Service.of(asked)
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while service is not None and not service.answers(_ANSWER_SECONDS):
+        if time.monotonic() > until:
+            return True
+        time.sleep(_PAUSE_SECONDS)
+    return False
+
+
+def _nobody(service: str) -> str:
+    """That no broker answers, as the clients' own check says it."""
+    system, _, servers = service.partition("://")
+    if system == "kafka":
+        return f"no Kafka broker answers at {servers}"
+    return f"no Pulsar broker answers at {service}"
+
+
+def _service(address: str) -> str:
+    """The part of an address that topics of one broker share.
+
+    >>> _service("kafka://a:9092,b:9092/orders"), _service("pulsar://a:6650/shop/live/orders")
+    ('kafka://a:9092,b:9092', 'pulsar://a:6650')
+    """
+    return "/".join(address.split("/")[:3])
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the brokers of a job said."""
+
+    findings: tuple[tuple[Step, Finding], ...]
+    transactions: tuple[str, ...]
+    """Transactions of the job that are open: each holds back the readers of its topics."""
+
+    @property
+    def problem(self) -> HeadgateError | None:
+        """The first thing that is wrong."""
+        return next((problem(s, f) for s, f in self.findings if f.reason is not None), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """The same for scripts."""
+        told = [
+            {"step": step.id, "address": finding.about, "ok": finding.reason is None,
+             "reason": finding.reason.name if finding.reason else None, "text": finding.text}
+            for step, finding in self.findings
+        ]  # fmt: skip
+        return {"brokers": told, "open_transactions": list(self.transactions)}
+
+
+def ask(built: BuiltJob, spark: SparkSession, job: str) -> Asked:
+    """Ask for topics, rights, and transactions that are open."""
+    found = tuple(findings(built, spark))
+    reached = not any(finding.reason for _, finding in found)
+    sinks = [n.operation.sink for n in built.nodes if isinstance(n.operation, SinkOp)]
+    open_ = [text for sink in sinks for text in sink.transactions(spark, job)] if reached else []
+    return Asked(found, tuple(dict.fromkeys(open_)))
+
+
+def prepare(built: BuiltJob, spark: SparkSession, *, patient: bool = True) -> Iterator[str]:
+    """Raise for a topic that is not there or may not be used, or cannot be made ready for its sink.
+
+    Gives what was changed at the brokers, in sentences. For a `patient` job a broker that does not
+    answer is no reason to raise: it may come back, and the job's restart strategy says how long to
+    wait for it.
+    """
+    silent: set[str] = set()
+    for step, finding in findings(built, spark):
+        if finding.reason is Reason.BROKER_UNREACHABLE and patient:
+            if not silent:
+                yield f"warning: {finding.text}; the job goes on by its restart strategy"
+            silent.add(step.id)
+        elif finding.reason is not None:
+            raise problem(step, finding)
+    for node in built.nodes:
+        if isinstance(node.operation, SinkOp) and node.step.id not in silent:
+            try:
+                yield from node.operation.sink.prepare(spark)
+            except HeadgateError as error:
+                error.step = error.step or node.step.id
+                error.location = error.location or location_of(node.step)
+                raise
+
+
+def problem(step: Step, finding: Finding) -> HeadgateError:
+    """A finding as an error that names the step and where it was written."""
+    assert finding.reason is not None
+    missing = finding.reason is Reason.TOPIC_MISSING
+    kind = NotFoundError if missing else HeadgateError
+    create = f"create it with `headgate topic create {finding.about}`"
+    return kind(
+        finding.text,
+        step=step.id,
+        remedy=create if missing else finding.reason.remedy,
+        location=location_of(step),
+    )

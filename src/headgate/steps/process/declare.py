@@ -1,0 +1,324 @@
+"""What a user writes in a process function: states, timers, side outputs, and the context."""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, MutableMapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import Row
+
+from headgate.base.durations import Duration, parse_duration
+from headgate.base.errors import GraphError, Location, user_location
+from headgate.steps.process.codecs import Codec, Scalar
+from headgate.steps.process.types import TYPES, UnknownType, codec_of
+
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+Clock: TypeAlias = Literal["event", "processing"]
+
+
+class ValueState(ABC, Generic[T]):
+    """One value of a key, or None."""
+
+    @abstractmethod
+    def get(self) -> T | None:
+        """The value that was set, or None."""
+
+    @abstractmethod
+    def set(self, value: T) -> None:
+        """Keep a value."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Forget the value."""
+
+
+class ListState(ABC, Generic[T]):
+    """Values of a key in the order in which they were appended."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[T]: ...
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def append(self, value: T) -> None:
+        """Keep one more value."""
+
+    @abstractmethod
+    def extend(self, values: Sequence[T]) -> None:
+        """Keep more values."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Forget all values."""
+
+
+class MapState(MutableMapping[K, V]):
+    """A dict of a key, kept entry by entry."""
+
+
+class Timer(ABC):
+    """A time at which the handler `on_<name>` is called for a key; there is one of it a key."""
+
+    @abstractmethod
+    def set(self, at: datetime) -> None:
+        """Call the handler at a time (UTC), and not at the one that was set before."""
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """Do not call the handler."""
+
+
+class Tagged(Generic[T]):
+    """A value that leaves by a side output."""
+
+    __slots__ = ("output", "value")
+
+    def __init__(self, output: str, value: T) -> None:
+        self.output, self.value = output, value
+
+    def __repr__(self) -> str:
+        return f"{self.output}({self.value!r})"
+
+
+Out: TypeAlias = Iterator[T | Tagged[Any]]
+"""What a handler gives: values of one type, and those of side outputs."""
+
+
+class Context(ABC):
+    """What a handler is told beside its row."""
+
+    @property
+    @abstractmethod
+    def key(self) -> Row:
+        """The key; its parts by name or number."""
+
+    @property
+    @abstractmethod
+    def timestamp(self) -> datetime | None:
+        """The row's event time, or the time of the timer."""
+
+    @property
+    @abstractmethod
+    def watermark(self) -> datetime:
+        """Where event time is; `datetime.min` before the first row."""
+
+    @property
+    @abstractmethod
+    def processing_time(self) -> datetime:
+        """The time of the batch: the same when the batch is replayed."""
+
+    @abstractmethod
+    def count(self, metric: str, by: int = 1) -> None:
+        """Count something; it is shown with the step's other counters."""
+
+
+class Declared:
+    """Something that a class of process functions declares; it is named by its attribute."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.location: Location | None = user_location()
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        if self.name and self.name != name:
+            raise GraphError(
+                f"'{name}' and '{self.name}' are the same declaration",
+                remedy="declare each by itself",
+                location=self.location,
+            )
+        if name.startswith("_") or name in _TAKEN:
+            raise GraphError(
+                f"'{name}' cannot be the name of a state, timer or side output",
+                remedy="choose another name",
+                location=self.location,
+            )
+        self.name = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(
+            f"'{self.__dict__.get('name')}' has no '{name}' here: states and timers can be used in "
+            "handlers only, when the function runs in a job or in a ProcessDriver"
+        )
+
+
+_TAKEN = ("open", "close", "default", "event_timers", "processing_timers", "expiry")
+
+
+class DeclaredState(Declared):
+    """A state: its kind (value, list or map), the types of its values, how long they are kept."""
+
+    def __init__(
+        self, kind: str, value: Codec, key: Codec | None = None, ttl: Duration | None = None
+    ) -> None:
+        super().__init__()
+        self.kind, self.value, self.key = kind, value.kept(), key
+        self.ttl: timedelta | None = None if ttl is None else parse_duration(ttl, what="ttl")
+        if self.ttl == timedelta(0):
+            raise GraphError("ttl is 0", remedy="leave it out", location=self.location)
+
+
+class DeclaredTimer(Declared):
+    """A timer and its clock."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self.clock = clock
+
+
+class SideOutput(Declared, Generic[T]):
+    """A named output beside the main one."""
+
+    def __init__(self, value: Codec) -> None:
+        super().__init__()
+        self.value = value
+
+    def __call__(self, value: T) -> Tagged[T]:
+        """The value, to be yielded."""
+        return Tagged(self.name, value)
+
+
+def value_state(type: type[T], *, ttl: Duration | None = None) -> ValueState[T]:
+    """Declare one value a key.
+
+    Example: `order = hg.value_state(Order)`
+
+    With `ttl` a value is forgotten so long (of processing time) after it was set.
+    """
+    return cast(
+        ValueState[T], DeclaredState("value", declared_codec(type, "value_state"), None, ttl)
+    )
+
+
+def list_state(type: type[T], *, ttl: Duration | None = None) -> ListState[T]:
+    """Declare a list a key.
+
+    Example: `payments = hg.list_state(Payment, ttl="7 days")`
+
+    With `ttl` each value is forgotten so long (of processing time) after it was appended.
+    """
+    return cast(ListState[T], DeclaredState("list", declared_codec(type, "list_state"), None, ttl))
+
+
+def map_state(key: type[K], value: type[V], *, ttl: Duration | None = None) -> MapState[K, V]:
+    """Declare a dict a key, whose entries are kept one by one.
+
+    Example: `paid_by = hg.map_state(str, float)`
+
+    With `ttl` each entry is forgotten so long (of processing time) after it was set.
+    """
+    keys = declared_codec(key, "map_state")
+    if not isinstance(keys, Scalar) or keys.kind is float:
+        raise GraphError(
+            "map_state cannot have keys of this type",
+            expected="bool, int, str, bytes, datetime, date or Decimal",
+            got=keys.name,
+            remedy="use another type for the keys",
+            location=user_location(),
+        )
+    declared = DeclaredState("map", declared_codec(value, "map_state"), keys, ttl)
+    return cast(MapState[K, V], declared)
+
+
+def timer(clock: Clock = "event") -> Timer:
+    """Declare a timer, of event time or of processing time.
+
+    Example: `deadline = hg.timer("event")`
+    """
+    if clock not in ("event", "processing"):
+        raise GraphError(
+            "there is no such clock",
+            expected="'event' or 'processing'",
+            got=repr(clock),
+            remedy="use one of the two",
+            location=user_location(),
+        )
+    return cast(Timer, DeclaredTimer(clock))
+
+
+def side_output(type: type[T]) -> SideOutput[T]:
+    """Declare an output beside the main one: `yield self.<name>(value)` sends a value there.
+
+    Example: `unpaid = hg.side_output(Order)`
+    """
+    return SideOutput(declared_codec(type, "side_output"))
+
+
+def declared_codec(hint: Any, what: str) -> Codec:
+    """The codec of a type that a class declares, which a user wrote two frames above."""
+    body = sys._getframe(2)  # of the class that declares it
+    outside = body.f_back.f_locals if body.f_back else {}
+    try:
+        return codec_of(hint, among={**outside, **body.f_locals})
+    except UnknownType as error:
+        where = f"the field {error.at}" if error.at else what
+        raise GraphError(
+            f"{where} has a type that cannot be stored",
+            expected=TYPES,
+            got=error.hint,
+            remedy="change the type",
+            location=user_location(),
+        ) from None
+    except NameError as error:
+        raise GraphError(
+            f"the type {hint} of {what} uses a name that is not known: {error}",
+            remedy="define it before the process function",
+            location=user_location(),
+        ) from None
+
+
+# Names that annotations of a class use which was defined in a function; not a part of the class,
+# which travels to the workers.
+_AROUND: WeakKeyDictionary[type, dict[str, Any]] = WeakKeyDictionary()
+
+
+class Process:
+    """Rows and timers of each key given to Python methods that may keep state.
+
+    Example:
+
+        class Count(hg.Process):
+            seen = hg.value_state(int)
+
+            def on_visits(self, visit: Visit, ctx: hg.Context) -> hg.Out[Counted]:
+                seen = (self.seen.get() or 0) + 1
+                self.seen.set(seen)
+                yield Counted(visit.page, seen)
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        frame = sys._getframe(1)
+        if frame.f_locals is not frame.f_globals:
+            _AROUND[cls] = dict(frame.f_locals)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(getattr(type(self), name, None), Declared):
+            raise AttributeError(
+                f"'{name}' is declared by {type(self).__name__} and cannot be replaced: a value is "
+                "kept by its method `set`"
+            )
+        super().__setattr__(name, value)
+
+    def open(self) -> None:
+        """Called before the first row of a task: open what handlers need."""
+
+    def close(self) -> None:
+        """Called after the last row of a task, also if it failed."""
+
+
+def around(cls: type) -> dict[str, Any]:
+    """The local names where a class and its bases were defined."""
+    found: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        found.update(_AROUND.get(base, {}))
+    return found

@@ -1,0 +1,218 @@
+"""Kinds of windows, and the triggers that let a window speak before it ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal, TypeAlias
+
+from headgate.base.durations import Duration, parse_duration, spell_duration
+from headgate.base.errors import GraphError, user_location
+from headgate.connectors.base import Expr
+
+Clock: TypeAlias = Literal["event", "processing"]
+
+
+class Window:
+    """What puts rows into windows."""
+
+
+@dataclass(frozen=True)
+class CountWindow(Window):
+    """Windows of so many rows; made by `count_window`."""
+
+    size: int
+    every: int
+
+    def __str__(self) -> str:
+        return f"{self.size} rows" + (f" every {self.every}" if self.every != self.size else "")
+
+
+@dataclass(frozen=True)
+class TimeWindow(Window):
+    """Windows of event time; made by `tumbling`, `sliding` or `session`."""
+
+    size: timedelta
+    """How long windows are; of sessions the gap that ends them."""
+    every: timedelta
+    offset: timedelta = timedelta(0)
+    session: bool = False
+
+    def __str__(self) -> str:
+        if self.session:
+            return f"session with a gap of {spell_duration(self.size)}"
+        if self.every != self.size:
+            return f"sliding {spell_duration(self.size)} every {spell_duration(self.every)}"
+        shift = f" offset {spell_duration(self.offset)}" if self.offset else ""
+        return f"tumbling {spell_duration(self.size)}{shift}"
+
+
+class Trigger:
+    """What makes a window give an early row."""
+
+
+@dataclass(frozen=True)
+class Every(Trigger):
+    """Early rows whenever time has passed a multiple of an interval; made by `every`."""
+
+    interval: timedelta
+    clock: Clock = "event"
+
+    def __str__(self) -> str:
+        return f"every {spell_duration(self.interval)} of {self.clock} time"
+
+
+@dataclass(frozen=True)
+class AfterCount(Trigger):
+    """Early rows after so many rows; made by `after_count`."""
+
+    count: int
+
+    def __str__(self) -> str:
+        return f"after {self.count} rows"
+
+
+@dataclass(frozen=True)
+class When(Trigger):
+    """Early rows when a condition on the aggregates is true; made by `when`."""
+
+    condition: Expr
+    once: bool = True
+
+    def __str__(self) -> str:
+        from headgate.graph.plan import expression_text
+
+        return f"when {expression_text(self.condition)}{' once' if self.once else ''}"
+
+
+def _positive(value: Duration, what: str) -> timedelta:
+    """A duration of at least a millisecond, which is how exact watermarks are."""
+    duration = parse_duration(value, what=what)
+    if duration < timedelta(milliseconds=1) or duration.microseconds % 1000:
+        raise GraphError(
+            f"{what} is not a whole number of milliseconds above 0",
+            got=repr(value),
+            remedy='give a duration such as "5 minutes"',
+            location=user_location(),
+        )
+    return duration
+
+
+def tumbling(size: Duration, *, offset: Duration = "0 seconds") -> Window:
+    """Windows that follow each other; with an offset they begin that much later.
+
+    >>> str(tumbling("15 minutes")), str(tumbling("1 day", offset="6 hours"))
+    ('tumbling 15 minutes', 'tumbling 1 day offset 6 hours')
+    """
+    length = _positive(size, "the window's size")
+    shift = parse_duration(offset, what="the window's offset")
+    if shift:
+        _positive(shift, "the window's offset")
+    if shift >= length:
+        raise GraphError(
+            "the window's offset is not below its size",
+            expected=f"less than {spell_duration(length)}",
+            got=spell_duration(shift),
+            remedy="take the rest of its division by the size",
+            location=user_location(),
+        )
+    return TimeWindow(length, length, shift)
+
+
+def sliding(size: Duration, *, every: Duration) -> Window:
+    """Windows that begin every so often and overlap: a row is in several of them.
+
+    >>> str(sliding("10 minutes", every="1 minute"))
+    'sliding 10 minutes every 1 minute'
+    """
+    length = _positive(size, "the window's size")
+    step = _positive(every, "the window's every")
+    if step > length:
+        raise GraphError(
+            "windows that begin further apart than they are long leave rows out",
+            expected=f"every at most {spell_duration(length)}",
+            got=spell_duration(step),
+            remedy="make the windows longer, or every shorter",
+            location=user_location(),
+        )
+    return TimeWindow(length, step)
+
+
+def session(gap: Duration) -> Window:
+    """Windows of rows that are at most a gap apart: a session ends when nothing came for so long.
+
+    >>> str(session("30 minutes"))
+    'session with a gap of 30 minutes'
+    """
+    length = _positive(gap, "the gap of a session")
+    return TimeWindow(length, length, session=True)
+
+
+def count_window(size: int, *, every: int | None = None) -> Window:
+    """Windows of so many rows of a key, whatever their time; or the last of them every so often.
+
+    >>> str(count_window(4)), str(count_window(4, every=2))
+    ('4 rows', '4 rows every 2')
+    """
+    step = size if every is None else every
+    for number, what in ((size, "size"), (step, "every")):
+        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+            raise GraphError(
+                f"the {what} of a count window is a number of rows above 0",
+                got=repr(number),
+                remedy="give one, for instance count_window(10)",
+                location=user_location(),
+            )
+    if step > size:
+        raise GraphError(
+            "count windows that begin further apart than they are long leave rows out",
+            expected=f"every at most {size}",
+            got=str(step),
+            remedy="make the windows longer, or every smaller",
+            location=user_location(),
+        )
+    return CountWindow(size, step)
+
+
+def every(interval: Duration, *, clock: Clock = "event") -> Trigger:
+    """An early row whenever time passes a multiple of the interval, if something changed since.
+
+    Event time is the job's watermark; processing time is the time of the batch.
+
+    >>> str(every("2 minutes")), str(every("10 seconds", clock="processing"))
+    ('every 2 minutes of event time', 'every 10 seconds of processing time')
+    """
+    if clock not in ("event", "processing"):
+        raise GraphError(
+            "the clock of every is not known",
+            expected="'event' or 'processing'",
+            got=repr(clock),
+            remedy="use one of the two",
+            location=user_location(),
+        )
+    return Every(_positive(interval, "the interval of every"), clock)
+
+
+def after_count(count: int) -> Trigger:
+    """An early row after so many rows of a key and window since the last.
+
+    >>> str(after_count(4))
+    'after 4 rows'
+    """
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise GraphError(
+            "after_count needs a number of rows above 0",
+            got=repr(count),
+            remedy="give one, for instance after_count(10)",
+            location=user_location(),
+        )
+    return AfterCount(count)
+
+
+def when(condition: Expr, *, once: bool = True) -> Trigger:
+    """An early row when the aggregates meet a condition: once a key and window, or each time.
+
+    >>> str(when("visits >= 10"))
+    'when visits >= 10 once'
+    """
+    return When(condition, once)
