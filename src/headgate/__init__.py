@@ -18,9 +18,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headgate.api.job import Job, JobDef, job
-    from headgate.api.stream import Stream
+    from headgate.api.stream import Keyed, Lookup, Processed, SourceStream, Stream, Windowed
     from headgate.base.durations import Duration
-    from headgate.base.errors import HeadgateError
+    from headgate.base.errors import (
+        GraphError,
+        HeadgateError,
+        JobFailedError,
+        NotFoundError,
+        RefusedError,
+        StorageError,
+        UsageError,
+    )
     from headgate.base.schemas import Schema
     from headgate.base.settings import (
         Checkpoints,
@@ -41,14 +49,14 @@ if TYPE_CHECKING:
         PulsarSource,
         Sink,
         Source,
-        Start,
+        StartPosition,
         Topic,
         topic,
     )
     from headgate.connectors.base import Expr
     from headgate.graph import Graph
     from headgate.runtime.handle import RunHandle, start
-    from headgate.steps.lookup.step import Lookup, Table, Wait
+    from headgate.steps.lookup import Table, Wait
     from headgate.steps.process.arrow import ArrowContext, ArrowProcess, ColumnState, column_state
     from headgate.steps.process.declare import (
         Context,
@@ -66,8 +74,8 @@ if TYPE_CHECKING:
         timer,
         value_state,
     )
-    from headgate.steps.source.step import EventTime, SourceStream, event_time
-    from headgate.steps.window.kinds import (
+    from headgate.steps.source import EventTime, event_time
+    from headgate.steps.window import (
         Trigger,
         Window,
         after_count,
@@ -78,40 +86,108 @@ if TYPE_CHECKING:
         tumbling,
         when,
     )
-    from headgate.steps.window.step import Keyed, Windowed
 
 __version__ = "0.1.0"
 
 # Loaded when they are used: the command line reads the home without paying for Spark's import.
 _WHERE = {
-    "headgate.connectors": "ConsoleSink FilesSink KafkaSink KafkaSource LogSink LogSource "
-    "PulsarSink PulsarSource Sink Source Start Topic topic",
-    "headgate.connectors.base": "Expr",
-    "headgate.base.durations": "Duration",
-    "headgate.base.errors": "HeadgateError",
-    "headgate.graph": "Graph",
-    "headgate.api.job": "Job JobDef job",
-    "headgate.steps.process.arrow": "ArrowContext ArrowProcess ColumnState column_state",
-    "headgate.steps.process.declare": "Context ListState MapState Out Process SideOutput Tagged "
-    "Timer ValueState list_state map_state side_output timer value_state",
-    "headgate.runtime.handle": "RunHandle start",
-    "headgate.base.schemas": "Schema",
-    "headgate.base.settings": "Checkpoints Restart exponential_delay "
-    "failure_rate fixed_delay no_restart",
-    "headgate.steps.lookup.step": "Lookup Table Wait",
-    "headgate.steps.source.step": "EventTime SourceStream event_time",
-    "headgate.steps.window.step": "Keyed Windowed",
-    "headgate.steps.window.kinds": "Trigger Window after_count count_window every "
-    "session sliding tumbling when",
-    "headgate.api.stream": "Stream",
+    "headgate.api.job": (
+        "Job",
+        "JobDef",
+        "job",
+    ),
+    "headgate.api.stream": (
+        "Keyed",
+        "Lookup",
+        "Processed",
+        "SourceStream",
+        "Stream",
+        "Windowed",
+    ),
+    "headgate.base.durations": ("Duration",),
+    "headgate.base.schemas": ("Schema",),
+    "headgate.base.settings": (
+        "Checkpoints",
+        "Restart",
+        "exponential_delay",
+        "failure_rate",
+        "fixed_delay",
+        "no_restart",
+    ),
+    "headgate.connectors": (
+        "ConsoleSink",
+        "FilesSink",
+        "KafkaSink",
+        "KafkaSource",
+        "LogSink",
+        "LogSource",
+        "PulsarSink",
+        "PulsarSource",
+        "Sink",
+        "Source",
+        "StartPosition",
+        "Topic",
+        "topic",
+    ),
+    "headgate.connectors.base": ("Expr",),
+    "headgate.graph": ("Graph",),
+    "headgate.runtime.handle": (
+        "RunHandle",
+        "start",
+    ),
+    "headgate.steps.lookup": (
+        "Table",
+        "Wait",
+    ),
+    "headgate.steps.process.arrow": (
+        "ArrowContext",
+        "ArrowProcess",
+        "ColumnState",
+        "column_state",
+    ),
+    "headgate.steps.process.declare": (
+        "Context",
+        "ListState",
+        "MapState",
+        "Out",
+        "Process",
+        "SideOutput",
+        "Tagged",
+        "Timer",
+        "ValueState",
+        "list_state",
+        "map_state",
+        "side_output",
+        "timer",
+        "value_state",
+    ),
+    "headgate.steps.source": (
+        "EventTime",
+        "event_time",
+    ),
+    "headgate.steps.window": (
+        "Trigger",
+        "Window",
+        "after_count",
+        "count_window",
+        "every",
+        "session",
+        "sliding",
+        "tumbling",
+        "when",
+    ),
 }
-_MODULES = {name: module for module, names in _WHERE.items() for name in names.split()}
+_MODULES = {name: module for module, names in _WHERE.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'headgate' has no attribute {name!r}")
     return getattr(importlib.import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
 
 
 __all__ = [
@@ -126,9 +202,11 @@ __all__ = [
     "Expr",
     "FilesSink",
     "Graph",
+    "GraphError",
     "HeadgateError",
     "Job",
     "JobDef",
+    "JobFailedError",
     "KafkaSink",
     "KafkaSource",
     "Keyed",
@@ -137,10 +215,13 @@ __all__ = [
     "LogSource",
     "Lookup",
     "MapState",
+    "NotFoundError",
     "Out",
     "Process",
+    "Processed",
     "PulsarSink",
     "PulsarSource",
+    "RefusedError",
     "Restart",
     "RunHandle",
     "Schema",
@@ -148,13 +229,15 @@ __all__ = [
     "Sink",
     "Source",
     "SourceStream",
-    "Start",
+    "StartPosition",
+    "StorageError",
     "Stream",
     "Table",
     "Tagged",
     "Timer",
     "Topic",
     "Trigger",
+    "UsageError",
     "ValueState",
     "Wait",
     "Window",

@@ -54,7 +54,7 @@ def test_should_start_where_it_is_told(kafka: Kafka, reading: Reading) -> None:
     kafka.send(topic, numbered(range(10, 20), partition=0, timestamp_ms=new))
     kafka.send(topic, numbered(range(20, 30), partition=1, timestamp_ms=old))
 
-    def source(start: hg.Start) -> hg.KafkaSource:
+    def source(start: hg.StartPosition) -> hg.KafkaSource:
         return hg.KafkaSource(kafka.servers, topic, "id BIGINT", start=start)
 
     reading.go(source(datetime.fromtimestamp(new / 1000, UTC)))

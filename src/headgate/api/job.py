@@ -9,6 +9,8 @@ from typing import Literal
 
 from pyspark.sql import SparkSession
 
+import headgate.steps.known  # noqa: F401 - upgrades ask kinds by their names
+from headgate.api.stream import Keyed, Processed, SourceStream
 from headgate.base.durations import Duration
 from headgate.base.errors import GraphError, UsageError, user_location
 from headgate.base.secrets import protect, protect_settings
@@ -16,13 +18,14 @@ from headgate.base.settings import Checkpoints, Restart, no_restart
 from headgate.connectors.base import Expr
 from headgate.graph import Graph
 from headgate.graph.check import warnings_of
-from headgate.graph.plan import BuiltJob, Plan, RawSource
-from headgate.steps.lookup.step import Table, add_table
+from headgate.graph.operation import RawSource
+from headgate.graph.plan import BuiltJob, Plan
+from headgate.graph.port import KeyedPort, Port
+from headgate.steps.lookup import Table, add_table
 from headgate.steps.process.declare import Process
 from headgate.steps.process.engine import OnError
-from headgate.steps.process.step import Processed, add_process
-from headgate.steps.source.step import EventTime, SourceStream, add_source
-from headgate.steps.window.step import Keyed
+from headgate.steps.process.step import add_process
+from headgate.steps.source import EventTime, add_source
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]{0,99}")
 
@@ -89,7 +92,8 @@ class Job:
         A record that does not parse stops the job, or with `malformed="side"` goes to
         `.malformed`.
         """
-        return add_source(self._plan, name, source, event_time, malformed)
+        node = add_source(self._plan, name, source, event_time, malformed)
+        return SourceStream(Port(self._plan, node))
 
     def table(
         self,
@@ -125,7 +129,20 @@ class Job:
         An error in a handler stops the job, or with `on_error="side"` undoes what the handler did
         and goes, with the row, to `.errors`.
         """
-        return add_process(self._plan, name, function, inputs, on_error)
+        ports = {input: _keyed(name, input, keyed) for input, keyed in inputs.items()}
+        return Processed(Port(self._plan, add_process(self._plan, name, function, ports, on_error)))
+
+
+def _keyed(step: str, input: str, given: object) -> KeyedPort:
+    if not isinstance(given, Keyed):
+        raise GraphError(
+            f"the input '{input}' has no key",
+            step=step,
+            got=type(given).__name__,
+            remedy='give it one: stream.key_by("column")',
+            location=user_location(),
+        )
+    return given._keyed
 
 
 @dataclass(frozen=True)

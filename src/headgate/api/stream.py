@@ -1,68 +1,47 @@
-"""Stream: rows on their way, and the steps that can follow."""
+"""Streams: rows on their way through a job, and the steps that can follow."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
-from pyspark.sql import DataFrame
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.types import StructType
 
-from headgate import jvm
+from headgate.base.durations import Duration
 from headgate.base.errors import GraphError, user_location
 from headgate.connectors.base import Expr, Sink
-from headgate.graph import Edge, Step
-from headgate.graph.plan import (
-    LEAD,
-    Node,
-    Plan,
-    ProcessOp,
-    SinkOp,
-    StatelessOp,
-    Transform,
-    UnionOp,
-    analysed,
-    column,
-    expression_text,
-)
+from headgate.graph.analysis import column, expression_text
+from headgate.graph.keys import key_fields
+from headgate.graph.operation import Transform
+from headgate.graph.plan import Node, Plan
+from headgate.graph.port import KeyedPort, Port
+from headgate.steps.lookup import Table, Wait, add_lookup
 from headgate.steps.process.declare import SideOutput
-
-if TYPE_CHECKING:
-    from headgate.steps.lookup.step import Lookup, Table, Wait
-    from headgate.steps.window.step import Keyed
-
-
-# what makes a step have a side output
-_ASKED = {
-    ("source", "malformed"): "make the source with malformed='side'",
-    ("lookup", "missing"): "make the lookup with missing='side' or Wait(...)",
-    ("process", "errors"): "make the step with on_error='side'",
-}
+from headgate.steps.sink import add_sink
+from headgate.steps.stateless import add_columns_step, add_transform, add_union
+from headgate.steps.window import Panes, Trigger, Window, add_window
 
 
 class Stream:
     """Rows on their way through a job; every method gives a new stream and changes nothing."""
 
-    def __init__(self, plan: Plan, node: Node, output: str = "out") -> None:
-        self._plan = plan
-        self._node = node
-        self._output = output
+    def __init__(self, port: Port) -> None:
+        self._port = port
 
     @property
     def schema(self) -> StructType:
         """The stream's columns."""
-        return self._node.schemas[self._output]
+        return self._port.schema
 
     @property
     def columns(self) -> list[str]:
         """The names of the stream's columns."""
-        return self.schema.names
+        return self._port.columns
 
     @property
-    def _edge(self) -> Edge:
-        return Edge(self._node.step.id, self._output)
+    def _plan(self) -> Plan:
+        return self._port.plan
 
     def select(self, *columns: Expr) -> Stream:
         """Keep these columns or expressions, and no others.
@@ -99,7 +78,7 @@ class Stream:
             if name not in self.columns:
                 raise GraphError(
                     f"there is no column '{name}' to drop",
-                    step=self._node.step.id,
+                    step=self._port.step,
                     expected="one of " + ", ".join(self.columns),
                     remedy="correct the name",
                     location=user_location(),
@@ -111,80 +90,14 @@ class Stream:
 
         Example: `web_orders.union(shop_orders)`
         """
-        for other in others:
-            if sorted(other.columns) != sorted(self.columns):
-                raise GraphError(
-                    "the streams of a union have different columns",
-                    step=self._node.step.id,
-                    expected=", ".join(self.columns),
-                    got=", ".join(other.columns),
-                    remedy="select the same columns first",
-                    location=user_location(),
-                )
-        prototype = self._plan.prototype(self.schema)
-        for other in others:
-            following = self._plan.prototype(other.schema)
-            prototype = analysed(
-                prototype,
-                self._node.step.id,
-                lambda df, o=following: df.unionByName(o),  # type: ignore[misc]
-                "a stream of the union",
-            )
-        step = Step(
-            id=self._plan.unnamed(self._node.step.id, "union"),
-            kind="union",
-            named=False,
-            inputs=(self._edge, *(o._edge for o in others)),
-            schema=prototype.schema.simpleString(),
-            location=str(user_location()),
-        )
-        return Stream(self._plan, self._plan.add(step, UnionOp(), {"out": prototype.schema}))
+        return self._next(add_union(self._port, [other._port for other in others]))
 
     def transform(self, name: str, function: Callable[[DataFrame], DataFrame]) -> Stream:
         """Any stateless PySpark code, as a named step.
 
         Example: `orders.transform("clean", lambda df: df.where("price > 0").fillna(0))`
         """
-        self._plan.check_name(name, "transform")
-        if not callable(function):
-            raise GraphError(
-                "transform takes a function from DataFrame to DataFrame",
-                step=name,
-                got=repr(function),
-                remedy="give a function",
-                location=user_location(),
-            )
-        prototype = self._plan.prototype(self.schema)
-        result = analysed(prototype, name, function, "the transform")
-        if not isinstance(result, DataFrame):
-            raise GraphError(
-                "the transform gave no DataFrame",
-                step=name,
-                got=type(result).__name__,
-                remedy="return the DataFrame at the end of the function",
-                location=user_location(),
-            )
-        state = jvm.stateful_part(result)
-        if state is not None:
-            raise GraphError(
-                f"the transform contains {state}, which keeps state",
-                step=name,
-                remedy="use a step of Headgate for it: lookup for joins with a table, and key_by"
-                " with window or process for aggregates and duplicates",
-                location=user_location(),
-            )
-        step = Step(
-            id=name,
-            kind="transform",
-            named=True,
-            inputs=(self._edge,),
-            schema=result.schema.simpleString(),
-            detail={"code": _code(function)},
-            location=str(user_location()),
-        )
-        self._plan.note_changing(name, result)
-        node = self._plan.add(step, StatelessOp(function), {"out": result.schema})
-        return Stream(self._plan, node)
+        return self._next(add_transform(self._port, name, function))
 
     def lookup(
         self,
@@ -206,9 +119,8 @@ class Stream:
         the table does not have: "null" (it goes on with nulls), "drop", "side" (it leaves by
         `.missing`) or `Wait(timeout)` (it waits for the table row, then leaves by `.missing`).
         """
-        from headgate.steps.lookup.step import add_lookup
-
-        return add_lookup(self, name, table, on=on, into=into, take=take, missing=missing)
+        node = add_lookup(self._port, name, table, on=on, into=into, take=take, missing=missing)
+        return Lookup(Port(self._plan, node))
 
     def key_by(self, *columns: Expr) -> Keyed:
         """Give the stream a key, for windows and process functions.
@@ -217,131 +129,119 @@ class Stream:
 
         Without a key, `visits.key_by()`, all rows are in the same windows.
         """
-        from headgate.steps.window.step import key_by
-
-        return key_by(self, columns)
+        key_fields(self._plan, self._port.prototype(), columns, self._port.step)
+        return Keyed(KeyedPort(self._port, columns))
 
     def side(self, output: str | SideOutput[Any]) -> Stream:
         """A side output of the step before, by its name or as a process function declares it.
 
         Example: `orders.side("malformed")`, `settled.side(SettleOrders.unpaid)`
         """
+        step, operation = self._port.node.step, self._port.node.operation
+        there = step.side_outputs
+        expected = "one of " + ", ".join(there) if there else "none: this step has no side outputs"
         if isinstance(output, SideOutput):
-            operation = self._node.operation
-            if not isinstance(operation, ProcessOp) or output not in operation.shape.sides:
+            name = operation.side_name(output)
+            if name is None:
                 raise GraphError(
                     f"the side output '{output.name}' is not one of this step",
-                    step=self._node.step.id,
-                    expected="one of " + ", ".join(self._node.step.side_outputs)
-                    if self._node.step.side_outputs
-                    else "none: this step has no side outputs",
+                    step=step.id,
+                    expected=expected,
                     remedy="name one that the step's process function declares",
                     location=user_location(),
                 )
-            output = output.name
-        there = self._node.step.side_outputs
-        how = _ASKED.get((self._node.step.kind, output), "use a side output that the step has")
+            output = name
         if output not in there:
             raise GraphError(
                 f"there is no side output '{output}'",
-                step=self._node.step.id,
-                expected="one of " + ", ".join(there)
-                if there
-                else "none: this step has no side outputs",
-                remedy=how,
+                step=step.id,
+                expected=expected,
+                remedy=operation.side_remedy(output),
                 location=user_location(),
             )
-        return Stream(self._plan, self._node, output)
+        return Stream(Port(self._plan, self._port.node, output))
 
     def sink(self, name: str, sink: Sink) -> None:
         """Write the stream's rows.
 
         Example: `enriched.sink("enriched", hg.topic("log:data/enriched", key="id"))`
         """
-        self._plan.check_name(name, "sink")
-        if not isinstance(sink, Sink):
-            raise GraphError(
-                "this is not a sink",
-                step=name,
-                expected="a topic, LogSink, FilesSink, ConsoleSink, ...",
-                got=repr(sink),
-                remedy="give a sink",
-                location=user_location(),
-            )
-        with _placed(name):
-            detail = {"address": sink.describe()}
-        lead = StructType()
-        for part, expression in sink.lead().items():
-            lead = lead.add(self._lead(name, sink, part, expression))
-            detail[part] = expression_text(expression)
-        with _placed(name):
-            sink.check_rows(self.schema)
-        step = Step(
-            id=name,
-            kind="sink",
-            named=True,
-            inputs=(self._edge,),
-            outputs=(),
-            schema=self.schema.simpleString(),
-            detail=detail,
-            location=str(user_location()),
-        )
-        self._plan.add(step, SinkOp(sink), {"lead": lead})
+        add_sink(self._port, name, sink)
 
-    def _lead(self, step: str, sink: Sink, part: str, expression: Expr) -> StructField:
-        """The column of a part of the records that a sink writes, in the type that it writes."""
-        made = column(expression)
-        prototype = self._plan.prototype(self.schema)
-        typed = analysed(prototype, step, lambda df: df.select(made), f"the sink's {part}")
-        self._plan.note_changing(step, typed)
-        with _placed(step):
-            return StructField(LEAD + part, sink.lead_type(part, typed.schema[0].dataType))
+    def _stateless(self, kind: str, apply: Transform, expression: str) -> Stream:
+        return self._next(add_columns_step(self._port, kind, apply, expression))
 
-    def _stateless(self, kind: str, apply: Transform, detail: str) -> Stream:
-        origin = self._node.step.id
-        prototype = analysed(self._plan.prototype(self.schema), origin, apply, f"the {kind}")
-        state = jvm.stateful_part(prototype)
-        if state is not None:
-            raise GraphError(
-                f"the {kind} contains {state}, which keeps state",
-                step=origin,
-                remedy="use a step of Headgate for it",
-                location=user_location(),
-            )
-        step = Step(
-            id=self._plan.unnamed(origin, kind),
-            kind=kind,
-            named=False,
-            inputs=(self._edge,),
-            schema=prototype.schema.simpleString(),
-            detail={"expression": detail},
-            location=str(user_location()),
-        )
-        self._plan.note_changing(step.id, prototype)
-        node = self._plan.add(step, StatelessOp(apply), {"out": prototype.schema})
-        return Stream(self._plan, node)
+    def _next(self, node: Node) -> Stream:
+        return Stream(Port(self._plan, node))
 
 
-def _code(function: Callable[..., Any]) -> str:
-    """A fingerprint of a function's code: a changed transform is a changed graph."""
-    import hashlib
+class SourceStream(Stream):
+    """The records of a source as rows."""
 
-    try:
-        text = inspect.getsource(function)
-    except (OSError, TypeError):
-        text = getattr(function, "__qualname__", repr(type(function)))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    @property
+    def malformed(self) -> Stream:
+        """Records that did not parse, raw, with topic, partition, offset and reason."""
+        return self.side("malformed")
 
 
-__all__ = ["Stream"]
+class Lookup(Stream):
+    """The rows of a lookup whose key was found (or all rows, with `missing="null"`)."""
+
+    @property
+    def missing(self) -> Stream:
+        """The rows whose key the table does not have, as they came."""
+        return self.side("missing")
 
 
-@contextmanager
-def _placed(step: str) -> Iterator[None]:
-    """Let errors of a connector name the step, and the line where it was written."""
-    try:
-        yield
-    except GraphError as error:
-        error.step = error.step or step
-        error.location = error.location or user_location()
-        raise
+class Windowed(Stream):
+    """The rows that windows give."""
+
+    @property
+    def late(self) -> Stream:
+        """The rows, as they came, that were too late for their window or had no event time."""
+        return self.side("late")
+
+
+class Processed(Stream):
+    """What a process function gives."""
+
+    @property
+    def errors(self) -> Stream:
+        """The rows whose handler failed, and why: handler, key, row, error, location."""
+        return self.side("errors")
+
+
+class Keyed:
+    """A stream with a key: what follows works on the rows of each key by themselves.
+
+    After `key_by()` without a key all rows belong together, and one task works on them.
+    """
+
+    def __init__(self, keyed: KeyedPort) -> None:
+        self._keyed = keyed
+
+    def window(
+        self,
+        name: str,
+        assigner: Window,
+        *aggregates: Column,
+        early: Trigger | Sequence[Trigger] = (),
+        allowed_lateness: Duration = "0 seconds",
+        panes: Panes = "accumulating",
+    ) -> Windowed:
+        """Aggregate the rows of each key and window.
+
+        Example:
+
+            visits.key_by("page").window(
+                "visits_15m", hg.tumbling("15 minutes"), F.count("*").alias("visits"),
+                early=hg.every("2 minutes"), allowed_lateness="10 minutes")
+
+        A row has the key, window_start, window_end, the aggregates, is_partial, fired_by and pane.
+        When the watermark passes the end, each key and window gives exactly one row with fired_by
+        "on_time"; `early` triggers give rows before, and rows that come up to `allowed_lateness`
+        after the end give an update each batch (fired_by "late"). What comes later still is in
+        `.late`. With panes="discarding" a row has only what came since the row before.
+        """
+        node = add_window(self._keyed, name, assigner, aggregates, early, allowed_lateness, panes)
+        return Windowed(Port(self._keyed.port.plan, node))

@@ -15,12 +15,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from headgate import jvm
-from headgate.base.schemas import has_floats
-from headgate.compile.paths import Arrival
-from headgate.compile.processes import process_input
+from headgate.compile.keys import arrival_keys, keyed
+from headgate.compile.rows import Arrival
 from headgate.compile.sinks import Sinks, hashable, sink_row
-from headgate.connectors.base import Expr
-from headgate.graph.plan import LookupOp, ProcessOp, SinkOp, WindowOp, column
+from headgate.graph.operation import Shape
 
 
 @dataclass
@@ -79,11 +77,11 @@ def _groups(base: DataFrame, users: Sequence[Arrival], ways: Ways) -> list[_Grou
 
 
 def _is_sink(arrival: Arrival) -> bool:
-    return isinstance(arrival.node.operation, SinkOp)
+    return arrival.node.operation.shape is Shape.SINK
 
 
 def _is_alone(arrival: Arrival) -> bool:
-    return isinstance(arrival.node.operation, WindowOp | ProcessOp)
+    return not _is_sink(arrival) and not arrival.node.operation.rows_may_ride
 
 
 def _deliver(
@@ -104,7 +102,7 @@ def _deliver(
         else:
             branches.append((keyed(arrival), -1))
             step = arrival.node.step.id
-            spread = key_names(arrival)
+            spread = arrival_keys(arrival)
     split = jvm.split(base, branches, sink_schemas=sinks.schemas, spread_by=spread, riders=riders)
     assert split is not None, "every branch was found to be a chain"
     if step is None:
@@ -113,45 +111,12 @@ def _deliver(
     return None
 
 
-def key_names(arrival: Arrival) -> list[str]:
-    """The columns by which a stateful step's stream is partitioned.
-
-    A key with floating numbers gets a column of its own, in normal form: the row keeps its own.
-    """
-    plain = {f.name for f in arrival.rows.schema.fields if not has_floats(f.dataType)}
-    return [
-        key if isinstance(key, str) and key in plain else f"__hg_on{i}"
-        for i, key in enumerate(_key(arrival))
-    ]
-
-
-def _key(arrival: Arrival) -> tuple[Expr, ...]:
-    operation = arrival.node.operation
-    if isinstance(operation, ProcessOp):
-        return operation.keys[arrival.input]
-    assert isinstance(operation, LookupOp | WindowOp)
-    return operation.on if isinstance(operation, LookupOp) else operation.keys
-
-
-def keyed(arrival: Arrival) -> DataFrame:
-    """A step's stream with its key as columns, also where the key is an expression."""
-    made = {}
-    for name, key in zip(key_names(arrival), _key(arrival), strict=True):
-        if name not in arrival.rows.columns:
-            made[name] = column(key)
-    rows = arrival.rows.withColumns(made) if made else arrival.rows
-    rows = jvm.normal_keys(rows, list(made))
-    if isinstance(arrival.node.operation, ProcessOp):
-        return process_input(arrival.node, arrival.input, rows, key_names(arrival))
-    return rows
-
-
 def _shared(base: DataFrame, first: _Group, partitions: int) -> DataFrame:
     """The stream behind one shuffle: by the first keyed user's key, which then needs no other."""
     keys: list[str] = []
     for arrival in first.arrivals:
         if not _is_sink(arrival):
-            keys = [k for k in key_names(arrival) if k in base.columns]
+            keys = [k for k in arrival_keys(arrival) if k in base.columns]
     keys = keys or hashable(base.schema)
     columns = [F.col(f"`{k}`") for k in keys]
     return jvm.tee(base.repartition(partitions, *columns) if columns else base.repartition(1))

@@ -6,15 +6,18 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from headgate import jvm
 from headgate.base.schemas import has_floats
-from headgate.compile.paths import Arrival
+from headgate.compile.rows import Arrival
 from headgate.connectors.base import Expr, Sink
-from headgate.graph.plan import CARRIED, LEAD, BuiltJob, Node, SinkOp, column
+from headgate.graph.analysis import column
+from headgate.graph.hidden import CARRIED, PREFIX
+from headgate.graph.operation import Shape
+from headgate.graph.plan import BuiltJob, Node
 
 
 @dataclass(frozen=True)
@@ -36,20 +39,20 @@ class Writer:
 
 def sink_row(arrival: Arrival) -> DataFrame:
     """A sink's rows: first the parts of a record that it makes, then the row's own columns."""
-    sink = _sink_of(arrival.node).sink
+    sink = _sink_of(arrival.node)
     made = sink.lead()
     hidden = [c for c in CARRIED if c in arrival.rows.columns]
     rows = arrival.rows.drop(*hidden) if hidden else arrival.rows
     if not made:
         return rows
-    types = arrival.node.schemas["lead"]
+    types = arrival.node.schemas["parts"]
     if (key := made.get("key")) is not None:
         # brokers place records by the bytes of their key
         rows, made = _normal_key(rows, key, made)
     parts = [
         sink.lead_column(part, column(expression))
-        .cast(types[LEAD + part].dataType)
-        .alias(LEAD + part)
+        .cast(types[PREFIX + part].dataType)
+        .alias(PREFIX + part)
         for part, expression in made.items()
     ]
     # a sink that makes its own value needs nothing of the row
@@ -76,9 +79,9 @@ def hashable(schema: StructType) -> list[str]:
     return [f.name for f in schema.fields if not isinstance(f.dataType, nested)]
 
 
-def _sink_of(node: Node) -> SinkOp:
-    assert isinstance(node.operation, SinkOp)
-    return node.operation
+def _sink_of(node: Node) -> Sink:
+    assert node.operation.sink is not None
+    return node.operation.sink
 
 
 @dataclass(frozen=True)
@@ -91,12 +94,12 @@ class Sinks:
     @staticmethod
     def of(job: BuiltJob) -> Sinks:
         """The sinks of a job."""
-        nodes = tuple(n for n in job.nodes if isinstance(n.operation, SinkOp))
+        nodes = job.of_shape(Shape.SINK)
         schemas = []
         for node in nodes:
             (edge,) = node.step.inputs
-            lead = node.schemas["lead"].fields if _sink_of(node).sink.lead() else []
-            own_value = LEAD + "value" in [f.name for f in lead]
+            lead = node.schemas["parts"].fields if _sink_of(node).lead() else []
+            own_value = PREFIX + "value" in [f.name for f in lead]
             rows = [] if own_value else job.node(edge.step).schemas[edge.output].fields
             schemas.append(StructType(lead + rows))
         return Sinks(nodes, tuple(schemas))
@@ -122,13 +125,13 @@ class Sinks:
         source come and go with its data; those of a keyed shuffle hold the same rows in every
         attempt. By the record's key, so that records of one key keep their order.
         """
-        if not any(_sink_of(n).sink.by_task for n in self.nodes):
+        if not any(_sink_of(n).by_task for n in self.nodes):
             return rows
         places = [self._place(number, schema) for number, schema in enumerate(self.schemas)]
         return rows.repartition(partitions, F.coalesce(*places, F.lit(0)))
 
     def _place(self, number: int, schema: StructType) -> Column:
-        names = [LEAD + "key"] if LEAD + "key" in schema.names else hashable(schema)
+        names = [PREFIX + "key"] if PREFIX + "key" in schema.names else hashable(schema)
         columns = [F.col(f"r{number}.`{name}`") for name in names]
         spread = F.xxhash64(*columns) if columns else F.lit(0)
         return F.when(F.col(jvm.SINK) == number, spread)
@@ -139,7 +142,7 @@ class Sinks:
         The kernel sorts a task's rows for all sinks at once, and a sort that spills does not keep
         the order of rows that are equal to it: those of the other sinks go by their places.
         """
-        others = [i for i, n in enumerate(self.nodes) if not _sink_of(n).sink.sorts]
+        others = [i for i, n in enumerate(self.nodes) if not _sink_of(n).sorts]
         if not others or len(others) == len(self.nodes):
             return rows
         return jvm.numbered(rows, others)
@@ -152,22 +155,21 @@ class Sinks:
     @property
     def by_name(self) -> dict[str, Sink]:
         """The sinks themselves."""
-        return {n.step.id: _sink_of(n).sink for n in self.nodes}
+        return {n.step.id: _sink_of(n) for n in self.nodes}
 
     @property
     def exactly_once(self) -> bool:
         """Whether any of the sinks is written exactly once."""
-        return any(_sink_of(n).sink.exactly_once for n in self.nodes)
+        return any(_sink_of(n).exactly_once for n in self.nodes)
 
-    @property
-    def kinds(self) -> set[str]:
-        """The systems that the sinks write to."""
-        return {_sink_of(n).sink.spec().kind for n in self.nodes}
+    def need_clients(self, spark: SparkSession) -> None:
+        """Bring the jars that the sinks' writers need to the session."""
+        for node in self.nodes:
+            _sink_of(node).need_client(spark)
 
     def spec(self, writer: Writer) -> dict[str, Any]:
-        """What the kernel's writer is told."""
+        """What the kernel's writer reads."""
         sinks: list[dict[str, Any]] = [
-            _sink_of(n).sink.spec().to_json(n.step.id, lead=list(_sink_of(n).sink.lead()))
-            for n in self.nodes
+            _sink_of(n).spec().to_json(n.step.id, lead=list(_sink_of(n).lead())) for n in self.nodes
         ]
         return {**asdict(writer), "sinks": sinks}

@@ -1,7 +1,7 @@
 """Where rows come from and go to: one module a system, source and sink each."""
 
 from headgate.connectors.address import Topic, topic
-from headgate.connectors.base import Sink, Source, Start
+from headgate.connectors.base import Sink, Source, StartPosition
 from headgate.connectors.console import ConsoleSink
 from headgate.connectors.files import FilesSink
 from headgate.connectors.kafka.sink import KafkaSink
@@ -21,7 +21,7 @@ __all__ = [
     "PulsarSource",
     "Sink",
     "Source",
-    "Start",
+    "StartPosition",
     "Topic",
     "topic",
 ]

@@ -19,10 +19,11 @@ from headgate.connectors.base import (
     Finding,
     Format,
     OutputOwner,
+    SharedWriter,
     Sink,
     SinkSpec,
     Source,
-    Start,
+    StartPosition,
 )
 from headgate.connectors.kafka.client import split_kafka_address
 from headgate.connectors.kafka.sink import KafkaSink
@@ -46,7 +47,7 @@ class Topic(Source, Sink):
     address: str
     schema: Schema | None = None
     key: Expr | None = None
-    start: Start = "earliest"
+    start: StartPosition = "earliest"
     options: Mapping[str, str] = field(default_factory=dict)
 
     def struct(self) -> StructType:
@@ -123,6 +124,12 @@ class Topic(Source, Sink):
 
     def prepare(self, spark: SparkSession) -> Sequence[str]:
         return self._sink.prepare(spark)
+
+    def shared_writer(self) -> SharedWriter | None:
+        return self._sink.shared_writer()
+
+    def need_client(self, spark: SparkSession) -> None:
+        self._sink.need_client(spark)
 
     def transactions(self, spark: SparkSession, job: str) -> Sequence[str]:
         return self._sink.transactions(spark, job)
@@ -215,7 +222,7 @@ def topic(
     *,
     schema: Schema | None = None,
     key: Expr | None = None,
-    start: Start = "earliest",
+    start: StartPosition = "earliest",
     **options: str,
 ) -> Topic:
     """A topic by its address; options are those of the system that it lives in.

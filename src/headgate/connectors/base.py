@@ -15,7 +15,7 @@ from headgate.base.topic_ids import TopicIds
 from headgate.failures import Reason
 
 Expr: TypeAlias = Column | str
-Start: TypeAlias = Literal["earliest", "latest"] | datetime | Mapping[int, int]
+StartPosition: TypeAlias = Literal["earliest", "latest"] | datetime | Mapping[int, int]
 Format: TypeAlias = Literal["json", "avro", "raw"]
 
 
@@ -164,6 +164,13 @@ class Sink:
         """The servers of the address, and the id of the Kafka cluster that they lead to."""
         return None
 
+    def shared_writer(self) -> SharedWriter | None:
+        """What the sink shares with others of its system in a task, if it does."""
+        return None
+
+    def need_client(self, spark: SparkSession) -> None:
+        """Bring the jars that its writer needs to the session, unless they are there."""
+
     def transactions(self, spark: SparkSession, job: str) -> Sequence[str]:
         """The transactions of a job that are open in the sink's system, each in a sentence."""
         return ()
@@ -176,8 +183,16 @@ class Sink:
         """Write down who writes there, if the kernel does not."""
 
     def spec(self) -> SinkSpec:
-        """What the kernel's writer is told."""
+        """What the kernel's writer reads."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class SharedWriter:
+    """A writer that several sinks share, and the settings in which they must agree."""
+
+    name: str
+    settings: object
 
 
 @dataclass(frozen=True)
@@ -192,7 +207,8 @@ class OutputOwner:
 class SinkSpec:
     """One sink as the kernel's writer knows it."""
 
-    kind: Literal["log", "files", "console", "kafka", "pulsar"]
+    kind: str
+    """The name of its SinkKind in the kernel."""
     path: str = ""
     options: Mapping[str, Any] | None = None
 
@@ -208,7 +224,7 @@ class SinkSpec:
         }
 
 
-def start_option(start: Start) -> str:
+def start_option(start: StartPosition) -> str:
     """A start position as the kernel reads it: earliest, latest or epoch milliseconds."""
     if isinstance(start, datetime):
         return str(int(start.timestamp() * 1000))

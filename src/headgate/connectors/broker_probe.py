@@ -9,16 +9,11 @@ from __future__ import annotations
 import socket
 import ssl
 import struct
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headgate.connectors.base import Sink, Source
-
-if TYPE_CHECKING:
-    from headgate.graph.plan import BuiltJob
 
 # ApiVersions of version 0: every broker answers it, also before a client has signed in.
 _KAFKA = struct.pack(">ihhih", 18, 18, 0, 1, 8) + b"headgate"
@@ -90,41 +85,3 @@ def _shakes_hands(connection: socket.socket) -> bool:
             return True
     except ssl.SSLError:
         return True  # it answered, although it wants something else than we have
-
-
-@dataclass(frozen=True)
-class Used:
-    """A service with the steps of a job that need it."""
-
-    service: Service
-    steps: tuple[str, ...]
-    addresses: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.service} of {', '.join(self.steps)}"
-
-
-def services_of(built: BuiltJob) -> list[Used]:
-    """The services of a job's sources, tables and sinks, each once."""
-    found: dict[Service, list[tuple[str, str]]] = {}
-    for step, asked in connectors_of(built):
-        with suppress(Exception):  # what is wrong with a step is said by its own check
-            service = Service.of(asked)
-            if service is not None:
-                found.setdefault(service, []).append((step, asked.describe()))
-    return [
-        Used(service, tuple(step for step, _ in steps), tuple(address for _, address in steps))
-        for service, steps in found.items()
-    ]
-
-
-def connectors_of(built: BuiltJob) -> Iterator[tuple[str, Source | Sink]]:
-    """Every source, table and sink of a job with the name of its step."""
-    from headgate.graph.plan import SinkOp, SourceOp, TableOp
-
-    for node in built.nodes:
-        operation = node.operation
-        if isinstance(operation, SourceOp | TableOp) and isinstance(operation.source, Source):
-            yield node.step.id, operation.source
-        elif isinstance(operation, SinkOp):
-            yield node.step.id, operation.sink

@@ -36,7 +36,7 @@ def _servers(home: str) -> dict[str, set[str]]:
         except HeadgateError:
             continue  # a damaged job is for `headgate show` to tell
         for step in steps:
-            address = str(step.get("detail", {}).get("address", ""))
+            address = str(step["address"])
             scheme, _, rest = address.partition("://")
             if scheme in ("kafka", "pulsar", "pulsar+ssl"):
                 servers = f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}"

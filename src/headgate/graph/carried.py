@@ -1,65 +1,63 @@
-"""Whether rows still carry, to a window, what their source gave them: event time and position."""
+"""Whether rows still carry, to the step that needs it, what their source gave them.
+
+Event time and position travel in hidden columns. Each kind says whether its rows have them
+(`Operation.check_carried`); what it does not decide itself it asks of its inputs.
+"""
 
 from __future__ import annotations
 
-from pyspark.sql.types import LongType, StructField, StructType, TimestampType
+from dataclasses import dataclass
 
-from headgate import jvm
 from headgate.base.errors import GraphError, user_location
-from headgate.connectors.base import Source
-from headgate.graph.plan import (
-    EVENT_TIME,
-    POSITION,
-    Node,
-    Plan,
-    ProcessOp,
-    SourceOp,
-    StatelessOp,
-    UnionOp,
-    WindowOp,
-)
-from headgate.steps.process.arrow import ArrowProcess
+from headgate.graph.hidden import EVENT_TIME, POSITION
+from headgate.graph.plan import Node, Plan
 
 _WHAT = {EVENT_TIME: "event time", POSITION: "place in a topic"}
-_TYPES = {EVENT_TIME: TimestampType(), POSITION: LongType()}
+
+
+@dataclass(frozen=True)
+class Carrying:
+    """Rows of a node, on their way to the step that needs a hidden column."""
+
+    plan: Plan
+    node: Node
+    step: str
+    """Who needs it."""
+    may_lack: bool
+    """Whether rows of windows, and of sources that are not topics, need not have it."""
+
+    def check_input(self, input: int, name: str) -> None:
+        """Raise if the rows of an input do not carry it."""
+        edge = self.node.step.inputs[input]
+        above = Carrying(self.plan, self.plan.node(edge.step), self.step, self.may_lack)
+        above.node.operation.check_carried(above, edge.output, name)
+
+    def any_input_has(self, name: str) -> bool:
+        """Whether the rows of one of the inputs carry it."""
+        return any(
+            has_carried(self.plan, self.plan.node(edge.step), edge.output, name)
+            for edge in self.node.step.inputs
+        )
+
+    def strictly(self) -> Carrying:
+        """The same, where it must not lack."""
+        return Carrying(self.plan, self.node, self.step, may_lack=False)
+
+    def lost(self, why: str, remedy: str) -> GraphError:
+        """The error for rows that do not carry it."""
+        return GraphError(why, step=self.step, remedy=remedy, location=user_location())
+
+    @staticmethod
+    def what(name: str) -> str:
+        """A hidden column as people know it."""
+        return _WHAT[name]
 
 
 def check_carried(
     plan: Plan, node: Node, output: str, step: str, name: str, *, may_lack: bool = False
 ) -> None:
-    """Refuse a stream whose rows have lost what they carry, or never had it.
-
-    `may_lack`: those of windows, and of sources that are no topics, need not have it.
-    """
-    operation = node.operation
-    if may_lack and isinstance(operation, SourceOp | WindowOp):
-        return
-    if isinstance(operation, SourceOp):
-        _check_source(operation, node.step.id, output, step, name)
-    elif isinstance(operation, ProcessOp):
-        _check_process(plan, node, step, name)
-    elif isinstance(operation, WindowOp):
-        _check_window(node.step.id, output, step, name)
-        if POSITION in operation.needs:  # its rows have the time of the last that it counted
-            (edge,) = node.step.inputs
-            check_carried(plan, _node(plan, edge.step), edge.output, step, name)
-    else:
-        # a lookup's first input is its stream
-        edges = node.step.inputs if isinstance(operation, UnionOp) else node.step.inputs[:1]
-        for edge in edges:
-            above = _node(plan, edge.step)
-            check_carried(plan, above, edge.output, step, name, may_lack=may_lack)
-    if isinstance(operation, StatelessOp):
-        (edge,) = node.step.inputs
-        schema = _node(plan, edge.step).schemas[edge.output]
-        rows = plan.prototype(StructType([*schema.fields, StructField(name, _TYPES[name])]))
-        if jvm.carry(rows, operation.apply(rows.drop(name)), name) is None:
-            raise GraphError(
-                f"the rows of '{node.step.id}' are made anew, so they have no {_WHAT[name]}",
-                step=step,
-                remedy="use expressions in it instead of functions over whole batches",
-                location=user_location(),
-            )
+    """Refuse a stream whose rows have lost what they carry, or never had it."""
+    node.operation.check_carried(Carrying(plan, node, step, may_lack), output, name)
 
 
 def has_carried(plan: Plan, node: Node, output: str, name: str) -> bool:
@@ -69,60 +67,3 @@ def has_carried(plan: Plan, node: Node, output: str, name: str) -> bool:
     except GraphError:
         return False
     return True
-
-
-def _check_process(plan: Plan, node: Node, step: str, name: str) -> None:
-    """Its rows have the time of the row or timer that they came from, and an order of their own."""
-    inputs = [(_node(plan, edge.step), edge.output) for edge in node.step.inputs]
-    operation = node.operation
-    assert isinstance(operation, ProcessOp)
-    if name == EVENT_TIME and isinstance(operation.function, ArrowProcess):
-        raise GraphError(
-            f"the rows of '{node.step.id}' have no {_WHAT[name]}: its function gives whole batches",
-            step=step,
-            remedy="make the function a hg.Process",
-            location=user_location(),
-        )
-    if name == EVENT_TIME and not any(has_carried(plan, n, output, name) for n, output in inputs):
-        raise GraphError(
-            f"the rows of '{node.step.id}' have no {_WHAT[name]}: none of its inputs has one",
-            step=step,
-            remedy='give a source one: event_time=hg.event_time("column")',
-            location=user_location(),
-        )
-
-
-def _check_source(operation: SourceOp, source: str, output: str, step: str, name: str) -> None:
-    there = operation.watermark is not None
-    remedy = 'give the source one: event_time=hg.event_time("column")'
-    if name != EVENT_TIME:
-        there = isinstance(operation.source, Source)
-        remedy = "read a topic: rows are counted in its order"
-    if not there or output != "out":
-        raise GraphError(
-            f"the rows of source '{source}' have no {_WHAT[name]}",
-            step=step,
-            remedy=remedy,
-            location=user_location(),
-        )
-
-
-def _check_window(window: str, output: str, step: str, name: str) -> None:
-    if name != EVENT_TIME:
-        raise GraphError(
-            f"the rows of the window '{window}' have no order in which they could be counted",
-            step=step,
-            remedy="use a window of time",
-            location=user_location(),
-        )
-    if output != "out":
-        raise GraphError(
-            f"the late rows of '{window}' are behind the watermark already",
-            step=step,
-            remedy="use a longer allowed_lateness there",
-            location=user_location(),
-        )
-
-
-def _node(plan: Plan, id: str) -> Node:
-    return next(n for n in plan.nodes if n.step.id == id)

@@ -5,55 +5,45 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from headgate.base.errors import GraphError, HeadgateError, Location
-from headgate.connectors.base import Source
-from headgate.graph import Step
-from headgate.graph.plan import (
-    POSITION,
-    LookupOp,
-    Node,
-    Plan,
-    ProcessOp,
-    SinkOp,
-    SourceOp,
-    TableOp,
-    WindowOp,
-)
+from headgate.graph.model import Step
+from headgate.graph.plan import Node, Plan
 
 
 def warnings_of(plan: Plan, *, check_connectors: bool) -> tuple[str, ...]:
     """What is odd but allowed; raises for what is not."""
-    if not any(isinstance(n.operation, SinkOp) for n in plan.nodes):
+    if not any(n.operation.sink is not None for n in plan.nodes):
         raise GraphError(
             f"the job '{plan.job}' has no sink, so it would do nothing",
             remedy="end a stream with .sink(name, ...)",
         )
     _refuse_changing(plan)
     if check_connectors:
-        _check_connectors(plan)
+        for node in plan.nodes:
+            _checked(node.operation.check, node.step)
+        _refuse_mixed_options(plan)
     return (*_unused(plan), *_at_least_once(plan), *_late_after_waiting(plan))
 
 
 def _refuse_changing(plan: Plan) -> None:
     """Refuse what an exactly-once sink would write differently when its batch is replayed."""
     inputs = {n.step.id: [e.step for e in n.step.inputs] for n in plan.nodes}
-    for sink in plan.nodes:
-        if not isinstance(sink.operation, SinkOp) or not sink.operation.sink.exactly_once:
+    for node in plan.nodes:
+        if node.operation.sink is None or not node.operation.sink.exactly_once:
             continue
-        way, seen = [sink.step.id], set[str]()
-        while way:
-            id = way.pop()
+        ahead, seen = [node.step.id], set[str]()
+        while ahead:
+            id = ahead.pop()
             if id in seen:
                 continue
             seen.add(id)
-            way += inputs[id]
+            ahead += inputs[id]
             if id in plan.changing:
-                step = next(n.step for n in plan.nodes if n.step.id == id)
                 raise GraphError(
                     f"{plan.changing[id]} gives another value when a batch is replayed, so the"
-                    f" sink '{sink.step.id}' cannot be exactly once",
+                    f" sink '{node.step.id}' cannot be exactly once",
                     step=id,
                     remedy="derive the value from the record instead",
-                    location=location_of(step),
+                    location=location_of(plan.node(id).step),
                 )
 
 
@@ -72,21 +62,11 @@ def behind(nodes: Sequence[Node], first: Node) -> Iterator[Node]:
             yield node
 
 
-def goes_by_event_time(node: Node) -> bool:
-    """Whether a step has windows or timers of event time, for which rows can be late."""
-    operation = node.operation
-    if isinstance(operation, WindowOp):
-        return POSITION not in operation.needs
-    return isinstance(operation, ProcessOp) and any(
-        timer.clock == "event" for timer in operation.shape.timers
-    )
-
-
 def _late_after_waiting(plan: Plan) -> Iterator[str]:
     for node in plan.nodes:
-        if not isinstance(node.operation, LookupOp) or node.operation.holds:
+        if not node.operation.holds_rows or node.operation.holds_watermark:
             continue
-        late = [n.step.id for n in behind(plan.nodes, node) if goes_by_event_time(n)]
+        late = [n.step.id for n in behind(plan.nodes, node) if n.operation.by_event_time]
         if late:
             yield (
                 f"step '{node.step.id}': rows that have waited may be late for"
@@ -108,33 +88,19 @@ def _unused(plan: Plan) -> Iterator[str]:
             yield f"step '{step.id}': nothing reads it, so it is not run [{step.location}]"
 
 
-def _check_connectors(plan: Plan) -> None:
-    for node in plan.nodes:
-        operation = node.operation
-        if isinstance(operation, SourceOp | TableOp) and isinstance(operation.source, Source):
-            _checked(operation.source.check, node.step)
-            if isinstance(operation, SourceOp):
-                _checked(operation.source.check_stream, node.step)
-        elif isinstance(operation, SinkOp):
-            _checked(operation.sink.check, node.step)
-    _refuse_mixed_options(plan)
-
-
 def _refuse_mixed_options(plan: Plan) -> None:
-    """Refuse sinks that cannot share a transaction although they are on the same servers.
+    """Refuse sinks that share transactions but not the settings that these depend on.
 
     Which sinks share one decides the names of markers. If an option could decide it, a changed
     option would hide the markers of a batch that is out, and the batch would be written again.
     """
     first: dict[str, tuple[Step, object]] = {}
     for node in plan.nodes:
-        if not isinstance(node.operation, SinkOp) or not node.operation.sink.by_task:
+        shared = node.operation.sink.shared_writer() if node.operation.sink else None
+        if shared is None:
             continue
-        told = node.operation.sink.spec().options or {}
-        shared = (told.get("client"), told.get("marker_topic"))
-        servers = str((told.get("client") or {}).get("bootstrap.servers"))
-        other, options = first.setdefault(servers, (node.step, shared))
-        if options != shared:
+        other, settings = first.setdefault(shared.name, (node.step, shared.settings))
+        if settings != shared.settings:
             raise GraphError(
                 f"its options are not those of the sink '{other.id}', with which it shares"
                 " transactions",
@@ -155,8 +121,9 @@ def _checked(check: Callable[[], None], step: Step) -> None:
 
 def _at_least_once(plan: Plan) -> Iterator[str]:
     for node in plan.nodes:
-        if isinstance(node.operation, SinkOp) and not node.operation.sink.exactly_once:
+        sink = node.operation.sink
+        if sink is not None and not sink.exactly_once:
             yield (
-                f"step '{node.step.id}': a {node.operation.sink.describe()} sink is at least once:"
+                f"step '{node.step.id}': a {sink.describe()} sink is at least once:"
                 " after a crash the last batch may come again"
             )

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headgate.base.secrets import redact, shown
+from headgate.base.secrets import redact, redacted, shown
 from headgate.graph.text import mermaid, outline
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _NAMES_ONLY = ("table", "inputs", "timers", "required")
-"""Details that have names of steps and fields, never text of the user's."""
+"""Parts of a config that have names of steps and fields, never text of the user's."""
 OWN_COUNTS = ("records_", "state_", "waiting_")
 """How the names of Headgate's own counters begin; all others are counted by users."""
 
@@ -52,12 +52,26 @@ class Step:
     id: str
     kind: str
     named: bool
+    role: str = "step"
+    """What it is to people: source, table, sink or step."""
     inputs: tuple[Edge, ...] = ()
     outputs: tuple[str, ...] = ("out",)
     schema: str = ""
     stateful: bool = False
     state_schema: str = ""
-    detail: Mapping[str, str] = field(default_factory=dict)
+    state_key: tuple[str, ...] = ()
+    """What the parts of the key are called under which its state is found."""
+    state_view: str = "stores"
+    """How people see its state: by stores, or by the names that its author declared."""
+    address: str = ""
+    """Where it reads or writes."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """What identity and upgrades go by, as its kind wrote it."""
+    config_version: int = 1
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What people read about it; decides nothing."""
+    one_for_one: bool = False
+    """Whether it gives a row for each row that it gets."""
     location: str | None = None
     stores: tuple[Mapping[str, Any], ...] = ()
     """How its state is laid out, store by store; known once the job is compiled."""
@@ -79,15 +93,19 @@ class Step:
 
     def without_secrets(self) -> Step:
         """The step as it is written down and shown: another password is no other graph."""
-        detail = {
-            name: shown("", text) if name == "address" else redact(text)
-            for name, text in self.detail.items()
-            if name not in _NAMES_ONLY
-        }
-        return replace(self, schema=redact(self.schema), detail={**self.detail, **detail})
+        return replace(
+            self,
+            schema=redact(self.schema),
+            address=shown("", self.address),
+            config={
+                name: value if name in _NAMES_ONLY else redacted(value)
+                for name, value in self.config.items()
+            },
+            labels={name: redact(text) for name, text in self.labels.items()},
+        )
 
-    def to_json(self) -> dict[str, Any]:
-        """The step as it stands in graph.json."""
+    def identity(self) -> dict[str, Any]:
+        """What makes it another step if it changes."""
         return {
             "id": self.id,
             "kind": self.kind,
@@ -98,24 +116,44 @@ class Step:
             "stateful": self.stateful,
             "operator_id": self.operator_id,
             "state_schema": self.state_schema,
-            "detail": dict(self.detail),
-            "location": self.location,
+            "state_key": list(self.state_key),
+            "address": self.address,
+            "config": dict(self.config),
+            "config_version": self.config_version,
             "stores": [dict(store) for store in self.stores],
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """The step as it stands in graph.json."""
+        return {
+            **self.identity(),
+            "role": self.role,
+            "state_view": self.state_view,
+            "labels": dict(self.labels),
+            "one_for_one": self.one_for_one,
+            "location": self.location,
         }
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Step:
-        """The step of a graph.json; an older Headgate wrote passwords of addresses into it."""
+        """The step of a graph.json of the current format."""
         return Step(
             id=data["id"],
             kind=data["kind"],
+            role=data["role"],
             named=data["named"],
             inputs=tuple(Edge(e["step"], e["output"]) for e in data["inputs"]),
             outputs=tuple(data["outputs"]),
             schema=data["schema"],
             stateful=data["stateful"],
             state_schema=data["state_schema"],
-            detail=data["detail"],
+            state_key=tuple(data["state_key"]),
+            state_view=data["state_view"],
+            address=data["address"],
+            config=data["config"],
+            config_version=data["config_version"],
+            labels=data["labels"],
+            one_for_one=data["one_for_one"],
             location=data["location"],
             stores=tuple(data.get("stores") or ()),
         ).without_secrets()
@@ -154,7 +192,7 @@ class Graph:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Graph:
-        """The graph of a graph.json."""
+        """The graph of a graph.json; `formats.current` has made it of the current format."""
         return Graph(
             data["job"],
             tuple(Step.from_json(s) for s in data["steps"]),
@@ -167,13 +205,11 @@ class Graph:
         return json.dumps(self.to_json(), indent=2)
 
     def fingerprint(self) -> str:
-        """The same for two graphs that do the same: names, inputs, expressions and schemas.
+        """The same for two graphs that do the same: names, inputs, configs, schemas and layouts.
 
-        Where a step stands in the file does not matter, nor do warnings.
+        Where a step stands in the file does not matter, nor do labels and warnings.
         """
-        same = [{**s.to_json(), "location": None} for s in self.steps]
-        text = json.dumps({"sources": self.sources, "steps": same}, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return fingerprint_of(self.sources, [s.identity() for s in self.steps])
 
     def mermaid(self) -> str:
         """The graph as a Mermaid flowchart."""
@@ -182,3 +218,9 @@ class Graph:
     def text(self) -> str:
         """The graph as an outline for a terminal."""
         return outline(self)
+
+
+def fingerprint_of(sources: tuple[str, ...], steps: list[dict[str, Any]]) -> str:
+    """A short hash of a graph's sources and of what makes its steps what they are."""
+    text = json.dumps({"sources": sources, "steps": steps}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -2,122 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any
 
-from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from headgate import jvm
-from headgate.base.errors import GraphError, Location, user_location
+from headgate.base.errors import GraphError, user_location
 from headgate.base.secrets import protect_settings, redact
-from headgate.connectors.base import Expr, Sink, Source
-from headgate.graph import Edge, Graph, Step, operator_id
-from headgate.steps.process.declare import Process
-from headgate.steps.process.engine import OnError
-from headgate.steps.process.shape import Shape
+from headgate.graph.model import Edge, Graph, Step, operator_id
+from headgate.graph.operation import Operation, Shape
 
-RawSource: TypeAlias = Source | Callable[[SparkSession], DataFrame]
-Transform: TypeAlias = Callable[[DataFrame], DataFrame]
-LEAD = "__hg_"
-"""What stands before a part of a record in the name of a sink's column: `__hg_key`, ..."""
-EVENT_TIME = "__hg_event_time"
-POSITION = "__hg_position"
-CARRIED = (EVENT_TIME, POSITION)
-"""Columns that rows carry from a source to the windows behind it; users do not see them."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]{0,99}")
-
-
-@dataclass(frozen=True)
-class SourceOp:
-    """Reads records; `watermark` is an event-time expression and a delay in milliseconds."""
-
-    source: RawSource
-    malformed: str
-    watermark: tuple[Expr, int] | None = None
-    idle_after: int | None = None
-    """After so many milliseconds without rows it does not hold the job's watermark any more."""
-
-
-@dataclass(frozen=True)
-class TableOp:
-    """Reads a changelog; `keys` and `delete_when` are over its columns."""
-
-    source: RawSource
-    keys: tuple[Expr, ...]
-    delete_when: Expr | None
-
-
-@dataclass(frozen=True)
-class StatelessOp:
-    """Rows to rows, with no memory."""
-
-    apply: Transform
-
-
-@dataclass(frozen=True)
-class UnionOp:
-    """The rows of all inputs, by column name."""
-
-
-@dataclass(frozen=True)
-class LookupOp:
-    """A stream row with the latest table row of its key."""
-
-    table: str
-    on: tuple[Expr, ...]
-    into: str
-    take: tuple[Expr, ...] | None
-    missing: str
-    holds: bool = True
-    """Whether rows that wait hold the watermark of what follows."""
-
-
-@dataclass(frozen=True)
-class WindowOp:
-    """Rows of a key and window aggregated; `spec` is what the kernel is told of the windows.
-
-    `needs` has the columns, of those that rows carry, by which they find their windows.
-    """
-
-    keys: tuple[Expr, ...]
-    names: tuple[str, ...]
-    aggregates: tuple[Column, ...]
-    spec: Mapping[str, Any]
-    conditions: tuple[Expr, ...]
-    needs: tuple[str, ...] = (EVENT_TIME,)
-
-
-@dataclass(frozen=True)
-class ProcessOp:
-    """Rows of one or more keyed inputs given to a user's Python, which keeps state by key.
-
-    `keys` has the key's expressions of each input, `names` what its parts are called.
-    """
-
-    function: Process
-    shape: Shape
-    keys: tuple[tuple[Expr, ...], ...]
-    names: tuple[str, ...]
-    on_error: OnError
-    needs: tuple[str, ...] = (EVENT_TIME, POSITION)
-
-
-@dataclass(frozen=True)
-class SinkOp:
-    """Rows that leave the job."""
-
-    sink: Sink
-
-
-Operation: TypeAlias = (
-    SourceOp | TableOp | StatelessOp | UnionOp | LookupOp | WindowOp | ProcessOp | SinkOp
-)
+_READS = (Shape.ORIGIN, Shape.TABLE)
 
 
 @dataclass(frozen=True)
@@ -142,6 +42,10 @@ class BuiltJob:
         """The node of a step."""
         return next(n for n in self.nodes if n.step.id == id)
 
+    def of_shape(self, *shapes: Shape) -> tuple[Node, ...]:
+        """The nodes of these shapes, in the order in which they were written."""
+        return tuple(n for n in self.nodes if n.operation.shape in shapes)
+
 
 @dataclass
 class Plan:
@@ -157,6 +61,10 @@ class Plan:
     secrets: set[str] = field(default_factory=set)
     changing: dict[str, str] = field(default_factory=dict)
     """Steps with an expression that gives another value when a batch is replayed."""
+
+    def node(self, id: str) -> Node:
+        """The node of a step."""
+        return next(n for n in self.nodes if n.step.id == id)
 
     def check_name(self, name: str, kind: str) -> None:
         """Refuse a step name that is not valid, taken, or whose state would collide."""
@@ -191,27 +99,49 @@ class Plan:
             number += 1
         return f"{origin}/{kind}{number}"
 
-    def add(self, step: Step, operation: Operation, schemas: Mapping[str, StructType]) -> Node:
-        """Write a step down."""
+    def add(
+        self,
+        name: str,
+        operation: Operation,
+        schemas: Mapping[str, StructType],
+        *,
+        inputs: Sequence[Edge] = (),
+        outputs: Sequence[str] = ("out",),
+        schema: StructType | None = None,
+        named: bool = True,
+        state_schema: str = "",
+        state_key: Sequence[str] = (),
+    ) -> Node:
+        """Write a step down.
+
+        `schemas` has the columns of its outputs, `schema` those to show if they are others.
+        """
+        step = Step(
+            id=name,
+            kind=operation.kind,
+            role=operation.shape.role,
+            named=named,
+            inputs=tuple(inputs),
+            outputs=tuple(outputs),
+            schema=(schemas["out"] if schema is None else schema).simpleString(),
+            stateful=operation.shape is Shape.STATEFUL,
+            state_schema=state_schema,
+            state_key=tuple(state_key),
+            state_view=operation.state_view,
+            address=operation.address,
+            config=operation.config(),
+            config_version=operation.config_version,
+            labels=operation.labels(),
+            one_for_one=operation.one_for_one,
+            location=str(user_location()),
+        )
         for edge in step.inputs:
-            self._check_gives(step, edge)
-        protect_settings(_options(operation))
+            before = self.node(edge.step)
+            before.operation.check_reader(before, edge.output, name)
+        protect_settings(_settings(operation))
         node = Node(step, operation, schemas)
         self.nodes.append(node)
         return node
-
-    def _check_gives(self, step: Step, edge: Edge) -> None:
-        """Refuse the rows of a process function that gives none but to its side outputs."""
-        before = next(n for n in self.nodes if n.step.id == edge.step)
-        operation = before.operation
-        if isinstance(operation, ProcessOp) and edge.output == "out" and not operation.shape.output:
-            raise GraphError(
-                f"'{edge.step}' gives no rows here: no handler says that it yields any",
-                step=step.id,
-                expected="-> hg.Out[...] at a handler",
-                remedy=f"annotate what handlers yield, or use a side output of '{edge.step}'",
-                location=user_location(),
-            )
 
     def note_changing(self, step: str, result: DataFrame) -> None:
         """Remember a step whose rows differ from one attempt of a batch to the next."""
@@ -227,75 +157,14 @@ class Plan:
         """The finished, frozen job."""
         # last, when all secrets are known
         nodes = tuple(replace(n, step=n.step.without_secrets()) for n in self.nodes)
-        sources = tuple(n.step.id for n in nodes if n.step.kind in ("source", "table"))
-        steps, told = tuple(n.step for n in nodes), tuple(redact(text) for text in warnings)
-        return BuiltJob(Graph(self.job, steps, sources, told), nodes, frozenset(self.secrets))
+        sources = tuple(n.step.id for n in nodes if n.operation.shape in _READS)
+        steps, texts = tuple(n.step for n in nodes), tuple(redact(text) for text in warnings)
+        return BuiltJob(Graph(self.job, steps, sources, texts), nodes, frozenset(self.secrets))
 
 
-def _options(operation: Operation) -> Mapping[str, Any]:
-    """What a connector was told: addresses and settings, some of them secret."""
-    if isinstance(operation, SinkOp):
-        return _told(operation.sink)
-    return _told(operation.source) if isinstance(operation, SourceOp | TableOp) else {}
-
-
-def _told(connector: object) -> Mapping[str, Any]:
-    address = connector.describe() if isinstance(connector, Source | Sink) else ""
-    return {"address": address, **(getattr(connector, "options", None) or {})}
-
-
-def analysed(df: DataFrame, step: str, work: Transform, what: str) -> DataFrame:
-    """Run a piece of user code on a prototype; an analysis error becomes a sentence of ours."""
-    location = user_location()
-    try:
-        return work(df)
-    except AnalysisException as error:
-        raise _explain(error, df, step, what, location) from error
-
-
-def _explain(
-    error: AnalysisException, df: DataFrame, step: str, what: str, location: Location | None
-) -> GraphError:
-    condition = error.getCondition() or ""
-    parameters = error.getMessageParameters() or {}
-    missing = parameters.get("objectName") or parameters.get("fieldName")
-    if condition.startswith("UNRESOLVED_COLUMN") and missing:
-        name = missing.replace("`", "")
-        near = difflib.get_close_matches(name.split(".")[-1], df.columns, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else "use one of the columns that are there"
-        return GraphError(
-            f"there is no column '{name}' in {what}",
-            step=step,
-            expected="one of " + ", ".join(df.columns),
-            remedy=hint,
-            location=location,
-        )
-    reason = str(error).strip().splitlines()[0].split(" SQLSTATE")[0]
-    if isinstance(error, ParseException):
-        return GraphError(
-            f"{what} is not SQL: {reason.removeprefix(f'[{condition}]').strip().rstrip('.')}",
-            step=step,
-            remedy="correct the expression",
-            location=location,
-        )
-    return GraphError(
-        f"{what} does not fit the stream: {reason}",
-        step=step,
-        remedy="correct the expression",
-        location=location,
-    )
-
-
-def column(expression: Expr) -> Column:
-    """A Column or a SQL expression, as a Column."""
-    return F.expr(expression) if isinstance(expression, str) else expression
-
-
-def expression_text(expression: Expr) -> str:
-    """An expression as text: it stands in the graph and decides whether the graph changed."""
-    if isinstance(expression, str):
-        return expression
-    return str(expression).removeprefix("Column<'").removesuffix("'>")
-
-
-__all__ = ["BuiltJob", "Edge", "Node", "Plan", "analysed", "column", "expression_text"]
+def _settings(operation: Operation) -> Mapping[str, Any]:
+    """What a connector was given: addresses and settings, some of them secret."""
+    connector = operation.connector
+    if connector is None:
+        return {}
+    return {"address": connector.describe(), **(getattr(connector, "options", None) or {})}

@@ -11,10 +11,11 @@ _SHAPES = {"source": ("([", "])"), "table": ("[(", ")]"), "sink": ("[[", "]]")}
 
 
 def _label(step: Step) -> str:
-    detail = ", ".join(
-        f"{k}={v}" for k, v in step.detail.items() if k in ("on", "table", "address")
-    )
-    return f"{step.kind}" + (f" {detail}" if detail else "")
+    shown = {"on": step.labels.get("on"), "table": step.labels.get("table")}
+    texts = [f"{name}={text}" for name, text in shown.items() if text]
+    if step.address:
+        texts.insert(0, f"address={step.address}")
+    return f"{step.kind}" + (f" {', '.join(texts)}" if texts else "")
 
 
 def outline(graph: Graph) -> str:
@@ -36,7 +37,7 @@ def mermaid(graph: Graph) -> str:
     numbers = {s.id: f"s{i}" for i, s in enumerate(graph.steps)}
     lines = ["flowchart LR"]
     for step in graph.steps:
-        left, right = _SHAPES.get(step.kind, ("[", "]"))
+        left, right = _SHAPES.get(step.role, ("[", "]"))
         lines.append(f'  {numbers[step.id]}{left}"{step.id}<br/><i>{step.kind}</i>"{right}')
     for step in graph.steps:
         for edge in step.inputs:

@@ -13,6 +13,7 @@ from typing import Any
 
 from headgate.base.errors import NotFoundError, UsageError
 from headgate.base.secrets import protect_address, redacted
+from headgate.graph import formats as graph_formats
 from headgate.home.files import Files, open_files, read_json, write_json
 from headgate.home.model import (
     VERSION,
@@ -234,15 +235,15 @@ class RunHome:
         return RunRecord.from_json(data)
 
     def graph(self) -> dict[str, Any]:
-        """The run's graph, as ``Graph.to_json`` gave it."""
+        """The run's graph, as ``Graph.to_json`` gives it, also if an older version wrote it."""
         data = read_json(self.files, f"{self.path}/graph.json")
         if data is None:
             raise NotFoundError(
                 f"run {self.id} of job '{self.job.name}' has no graph.json",
                 remedy="restore the file from a backup, or start anew with --fresh",
             )
-        check_version(data, "graph.json")
-        return data
+        check_version(data, "graph.json", newest=graph_formats.NEWEST)
+        return dict(graph_formats.current(data))
 
     def checkpoint_ids(self) -> list[int]:
         """Checkpoints that have a record, oldest first."""

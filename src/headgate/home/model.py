@@ -44,17 +44,17 @@ def offset_text(offset: Offset) -> str:
     return f"{offset:,}" if isinstance(offset, int) else offset
 
 
-def check_version(data: Mapping[str, Any], what: str) -> None:
+def check_version(data: Mapping[str, Any], what: str, *, newest: int = VERSION) -> None:
     """Refuse a record that a newer Headgate wrote: guessing at it could lose something."""
     version = data.get("version")
     if not isinstance(version, int):
         raise HeadgateError(
             f"{what} has no version", remedy="it was not written by Headgate; move it away"
         )
-    if version > VERSION:
+    if version > newest:
         raise HeadgateError(
             f"{what} was written by a newer Headgate (format {version}, this one reads up to "
-            f"{VERSION})",
+            f"{newest})",
             remedy="upgrade headgate: pip install --upgrade headgate",
         )
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from headgate.connectors.base import Source
-from headgate.connectors.broker_probe import Service, connectors_of
+from headgate.connectors.broker_probe import Service
 from headgate.failures import Failure, Reason
 
 if TYPE_CHECKING:
     from headgate.graph.plan import BuiltJob
+from headgate.runtime.services import connectors_of
 
 _PROBE_SECONDS = 2.0
 _ABOUT_BROKERS = (Reason.BROKER_UNREACHABLE, Reason.FETCH_TIMEOUT)
@@ -32,7 +33,7 @@ class Read:
 
 def kafka_reads(built: BuiltJob) -> list[Read]:
     """All that a job reads from Kafka; a topic may also be a sink, which is no reading."""
-    reading = {step.id for step in built.graph.steps if step.kind in ("source", "table")}
+    reading = {step.id for step in built.graph.steps if step.role in ("source", "table")}
     found = []
     for step, asked in connectors_of(built):
         service = Service.of(asked) if step in reading and isinstance(asked, Source) else None

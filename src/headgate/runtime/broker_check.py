@@ -15,7 +15,7 @@ from headgate.connectors.broker_probe import Service
 from headgate.failures import Reason
 from headgate.graph import Step
 from headgate.graph.check import location_of
-from headgate.graph.plan import BuiltJob, SinkOp, SourceOp, TableOp
+from headgate.graph.plan import BuiltJob
 
 # A broker that was started together with the job is there by then.
 _PATIENCE_SECONDS = 8.0
@@ -31,32 +31,27 @@ def findings(built: BuiltJob, spark: SparkSession) -> Iterator[tuple[Step, Findi
     """
     silent: dict[str, str] = {}
     for node in built.nodes:
-        operation = node.operation
-        asked: Source | Sink | None = None
-        if isinstance(operation, SourceOp | TableOp) and isinstance(operation.source, Source):
-            asked = operation.source
-        elif isinstance(operation, SinkOp):
-            asked = operation.sink
-        if asked is None:
+        connector = node.operation.connector
+        if connector is None:
             continue
-        address = asked.describe()
+        address = connector.describe()
         service = _service(address)
         if service in silent:
             yield node.step, Finding(address, silent[service], Reason.BROKER_UNREACHABLE)
             continue
-        if _is_silent(asked):
+        if _is_silent(connector):
             silent[service] = _nobody(service)
             yield node.step, Finding(address, silent[service], Reason.BROKER_UNREACHABLE)
             continue
-        for finding in asked.live(spark):
+        for finding in connector.live(spark):
             if finding.reason is Reason.BROKER_UNREACHABLE:
                 silent[service] = finding.text
             yield node.step, finding
 
 
-def _is_silent(asked: Source | Sink) -> bool:
+def _is_silent(connector: Source | Sink) -> bool:
     """Whether the broker of a source or sink gives no sign of life, asked again and again."""
-    service = Service.of(asked)
+    service = Service.of(connector)
     until = time.monotonic() + _PATIENCE_SECONDS
     while service is not None and not service.answers(_ANSWER_SECONDS):
         if time.monotonic() > until:
@@ -109,7 +104,7 @@ def ask(built: BuiltJob, spark: SparkSession, job: str) -> Asked:
     """Ask for topics, rights, and transactions that are open."""
     found = tuple(findings(built, spark))
     reached = not any(finding.reason for _, finding in found)
-    sinks = [n.operation.sink for n in built.nodes if isinstance(n.operation, SinkOp)]
+    sinks = [n.operation.sink for n in built.nodes if n.operation.sink is not None]
     open_ = [text for sink in sinks for text in sink.transactions(spark, job)] if reached else []
     return Asked(found, tuple(dict.fromkeys(open_)))
 
@@ -130,9 +125,9 @@ def prepare(built: BuiltJob, spark: SparkSession, *, patient: bool = True) -> It
         elif finding.reason is not None:
             raise problem(step, finding)
     for node in built.nodes:
-        if isinstance(node.operation, SinkOp) and node.step.id not in silent:
+        if (sink := node.operation.sink) is not None and node.step.id not in silent:
             try:
-                yield from node.operation.sink.prepare(spark)
+                yield from sink.prepare(spark)
             except HeadgateError as error:
                 error.step = error.step or node.step.id
                 error.location = error.location or location_of(node.step)

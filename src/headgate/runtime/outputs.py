@@ -12,7 +12,7 @@ from headgate.base.errors import JobFailedError, RefusedError
 from headgate.base.secrets import shown
 from headgate.connectors.base import OutputOwner, Sink, Source
 from headgate.failures import explain
-from headgate.graph import Graph
+from headgate.graph.formats import same
 from headgate.home.layout import JobHome, RunHome
 from headgate.runtime.sink_position import Marker
 from headgate.runtime.sink_settings import SinkSettings, with_new_servers
@@ -58,7 +58,7 @@ class Outputs:
         if take_over or not others:
             return
         sink, other = next(iter(sorted(others.items())))
-        addresses = {s.id: s.detail.get("address", s.id) for s in self._compiled.graph.steps}
+        addresses = {s.id: s.address or s.id for s in self._compiled.graph.steps}
         raise RefusedError(
             f"{addresses[sink]} is written by the job '{self._job.name}' of another home, "
             f"{other['home']}: two would write its rows twice and end each other's transactions",
@@ -126,8 +126,7 @@ class Outputs:
 
     def same_graph(self, run: RunHome) -> bool:
         """Whether the run's graph is this one but for other servers of the same Kafka clusters."""
-        old = Graph.from_json(self.known_as(run, run.graph()))
-        return old.fingerprint() == self._compiled.graph.fingerprint()
+        return same(self.known_as(run, run.graph()), self._compiled.graph)
 
     def remember(self, run: RunHome) -> None:
         """Keep the settings with which the run goes on; its outputs are this job's from now on."""

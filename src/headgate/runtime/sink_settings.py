@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.base.secrets import shown
+from headgate.graph.formats import with_address
 from headgate.home.files import read_json, write_json
 from headgate.home.layout import RunHome
 from headgate.home.model import VERSION, check_version
@@ -96,16 +97,16 @@ def with_new_servers(
     old: Mapping[str, Any], new: Mapping[str, Any], before: SinkSettings, now: SinkSettings
 ) -> dict[str, Any]:
     """An old graph (as JSON) with the servers of the new one where they are the same cluster."""
-    addresses = {step["id"]: step["detail"].get("address", "") for step in new["steps"]}
+    addresses = {step["id"]: step["address"] for step in new["steps"]}
 
     def moved(step: Mapping[str, Any]) -> Mapping[str, Any]:
-        address, after = step["detail"].get("address", ""), addresses.get(step["id"], "")
+        address, after = step["address"], addresses.get(step["id"], "")
         was, topic = _split(address)
         servers, _ = _split(after)
         cluster = before.clusters.get(was)
         if cluster is None or cluster != now.clusters.get(servers):
             return step
-        return {**step, "detail": {**step["detail"], "address": f"kafka://{servers}/{topic}"}}
+        return with_address(step, f"kafka://{servers}/{topic}")
 
     return {**old, "steps": [moved(step) for step in old["steps"]]}
 

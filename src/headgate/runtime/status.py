@@ -148,11 +148,11 @@ def step_statuses(
     return result
 
 
-def step_watermark(record: CheckpointRecord | None, kind: str, name: str) -> datetime | None:
+def step_watermark(record: CheckpointRecord | None, role: str, name: str) -> datetime | None:
     """A source's own watermark, and for the steps behind it the job's."""
-    if record is None or kind in ("table", "sink"):
+    if record is None or role in ("table", "sink"):
         return None
-    if kind == "source" and record.event_time is not None:
+    if role == "source" and record.event_time is not None:
         own = record.event_time.sources.get(name)
         return own.watermark if own else None
     return record.watermark_after
@@ -204,7 +204,7 @@ def _rates(run: RunHome, checkpoint: CheckpointRecord | None) -> tuple[float, fl
     first = min(record.triggered_at for record in records if record.triggered_at)
     seconds = max((end - first).total_seconds(), 0.001)
     graph = run.graph()
-    sinks = [str(step["id"]) for step in graph["steps"] if step["kind"] == "sink"]
+    sinks = [str(step["id"]) for step in graph["steps"] if step["role"] == "sink"]
     taken = sum(_out(record, source) for record in records for source in record.sources)
     given = sum(_out(record, sink) for record in records for sink in sinks)
     return taken / seconds, given / seconds

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from headgate.connectors.broker_probe import Used, services_of
 from headgate.home.times import now
+from headgate.runtime.services import Used, services_of
 from headgate.runtime.waits import Waits
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headgate.base.errors import HeadgateError, NotFoundError, UsageError
+from headgate.graph import formats as graph_formats
 from headgate.home.files import Files, open_files, read_json
 from headgate.home.layout import Home, JobHome, RunHome
 from headgate.home.model import CheckpointRecord, Parent, RunRecord, check_version
@@ -125,13 +126,20 @@ def open_folder(files: Files, folder: str, name: str) -> Snapshot:
 
     run = part("run.json")
     graph = part("graph.json")
-    check_version(graph, "graph.json")
+    check_version(graph, "graph.json", newest=graph_formats.NEWEST)
     record = None
     if "checkpoint.json" in manifest.files:
         record = CheckpointRecord.from_json(part("checkpoint.json"))
     spark = f"{folder}/spark" if folder else "spark"
     return Snapshot(
-        name, RunRecord.from_json(run), graph, manifest.checkpoint, record, files, spark, manifest
+        name,
+        RunRecord.from_json(run),
+        graph_formats.current(graph),
+        manifest.checkpoint,
+        record,
+        files,
+        spark,
+        manifest,
     )
 
 

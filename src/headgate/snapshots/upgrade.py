@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from headgate.base.durations import parse_duration
-from headgate.base.errors import RefusedError, UsageError
-from headgate.base.secrets import shown as shown_setting
+from headgate.base.errors import RefusedError
 from headgate.base.topic_ids import TopicIds
 from headgate.failures import Reason
+from headgate.graph.formats import config_of
+from headgate.graph.kinds import KINDS
 from headgate.home.model import Offset, Offsets, offset_order, offset_text
 from headgate.snapshots.layouts import Layout, compare
 from headgate.snapshots.snapshot import Snapshot
 from headgate.snapshots.topics import NoTopics, TopicsNow, replaced_text, topics_of
+
+if TYPE_CHECKING:
+    from headgate.graph.operation import Operation
 
 Earliest = Callable[[str, bool], Offsets | None]
 """The first offset that a source still has, by partition; nothing if it cannot tell, or if the
@@ -180,12 +181,8 @@ def _waiting(snapshot: Snapshot, step: str) -> int:
 
 def _new(step: Mapping[str, Any], before: Mapping[str, Any]) -> Change:
     """The line of a step that the snapshot does not have."""
-    name, table = str(step["id"]), step["detail"].get("table")
-    if table in before["sources"]:
-        # the offsets of a source belong to all its readers
-        note = f"table {table} is not read again: to fill it, give the table a new name"
-        return Change("+", name, "new state, starts empty", note=note)
-    return Change("+", name, "new state, starts empty")
+    note = _kind(step).note_if_new(config_of(step), before["sources"])
+    return Change("+", str(step["id"]), "new state, starts empty", note=note)
 
 
 def _kept(
@@ -198,16 +195,13 @@ def _kept(
             return Change("=", name, "state unchanged", rows), False, False
         return Change("!", name, "its state has other columns or types", rows), False, False
     found = compare(before, after)
-    if other := _other_windows(old["detail"], new["detail"]):
-        return Change("!", name, f"state does not fit: {other}"), False, False
-    conflicts = [
-        *found.conflicts,
-        *_without_value(found.gains, new["detail"]),
-        *_other_clocks(old["detail"], new["detail"]),
-    ]
-    if conflicts:
+    if old["kind"] != new["kind"]:
+        text = f"state does not fit: it was a {old['kind']} and is a {new['kind']}"
+        return Change("!", name, text), False, False
+    fit = _kind(new).fits(config_of(old), config_of(new), found.gains)
+    if conflicts := [*found.conflicts, *fit.conflicts]:
         return Change("!", name, f"state does not fit: {'; '.join(conflicts)}"), False, False
-    note = _other_key(old["detail"], new["detail"])
+    note = fit.note
     if found.same:
         return Change("~" if note else "=", name, "state unchanged", rows, note), False, False
     parts = []
@@ -222,70 +216,9 @@ def _kept(
     return Change("~", name, f"state {'; '.join(parts)}", rows, note), True, bool(found.loses)
 
 
-def _other_key(old: Mapping[str, str], new: Mapping[str, str]) -> str:
-    """What to know where a key is computed in another way: its values may mean others now."""
-    of_all = [detail.get("inputs", "").split(", ") for detail in (old, new)]
-    for input in (name for name in of_all[1] if name in of_all[0]):
-        was, is_ = _key_text(old, input), _key_text(new, input)
-        if was != is_:
-            of = f" of {input}" if input else ""
-            return f"the key{of} was {was} and is {is_}: state goes on by the values of the new one"
-    return ""
-
-
-def _key_text(detail: Mapping[str, str], input: str) -> str:
-    written: list[str] | None = json.loads(detail.get("by", "{}")).get(input)
-    return ", ".join(written or json.loads(detail.get("state_key", "[]")))
-
-
-def _without_value(gains: Sequence[str], detail: Mapping[str, str]) -> list[str]:
-    """New fields of dataclasses in a process function's state that old values cannot have."""
-    required = json.loads(detail.get("required", "[]"))
-    return [
-        f"field {gain.split()[1]} is new, and what was stored has no value for it: give it a "
-        "default, or let it be None"
-        for gain in gains
-        if gain.startswith("column ") and gain.split()[1] in required
-    ]
-
-
-def _other_clocks(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    """Timers that would wait for another clock than the one that they were set for."""
-    before, after = (
-        dict(timer.split() for timer in detail.get("timers", "").split(", ") if timer)
-        for detail in (old, new)
-    )
-    return [
-        f"timer {name} was one of {before[name].strip('()')} time and is one of "
-        f"{clock.strip('()')} time: give it another name"
-        for name, clock in after.items()
-        if before.get(name, clock) != clock
-    ]
-
-
-def _other_windows(old: Mapping[str, str], new: Mapping[str, str]) -> str | None:
-    """Why windows that were kept cannot go on, if so."""
-    if old.get("window") != new.get("window"):
-        # what is kept has the ends of the old windows
-        return f"its windows were {old.get('window')} and are {new.get('window')}"
-    if old.get("panes") != new.get("panes"):
-        # what an early row has told already is still in the state, or is not any more
-        return f"its panes were {old.get('panes')} and are {new.get('panes')}"
-    lateness = [_lateness(detail) for detail in (old, new)]
-    if lateness[0] < lateness[1]:
-        # a late row would open a window again whose rows are gone, and tell it a second time
-        return (
-            f"its allowed_lateness was {old['allowed_lateness']} and is {new['allowed_lateness']}, "
-            "so windows that were closed would begin anew"
-        )
-    return None
-
-
-def _lateness(detail: Mapping[str, str]) -> timedelta:
-    try:
-        return parse_duration(detail.get("allowed_lateness", "0 s"))
-    except UsageError:  # longer than is allowed now
-        return timedelta.max
+def _kind(step: Mapping[str, Any]) -> type[Operation]:
+    """The kind of a step of the new graph: it is known, since the job has been built."""
+    return KINDS[str(step["kind"])]
 
 
 def layouts_of(step: Mapping[str, Any]) -> Sequence[Layout]:
@@ -400,8 +333,5 @@ def _addresses(graph: Mapping[str, Any]) -> dict[str, str]:
     """The user's sources and tables, and where they read."""
     sources = set(graph["sources"])
     return {
-        # an older Headgate wrote the password of an address, too
-        str(step["id"]): shown_setting("", str(step["detail"].get("address", "")))
-        for step in graph["steps"]
-        if step["id"] in sources
+        str(step["id"]): str(step["address"]) for step in graph["steps"] if step["id"] in sources
     }

@@ -83,7 +83,7 @@ class StateReader:
             F.col(f"key.`{fields[at]}`").alias(name)
             for at, name in zip(layout["partition_by"], names, strict=bool(names))
         ]
-        if self.shape.is_process(step):
+        if self.shape.is_named(step):
             time = self._closure.offsets.batch_time_ms or 0
             return process_rows(rows, parts, layout, column, time)
         others = [_shown("key", field, field) for field in self.shape.beside_key(layout)]

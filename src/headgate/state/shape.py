@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -25,7 +24,7 @@ def kept_states(snapshot: Snapshot) -> list[dict[str, Any]]:
             "step": step["id"],
             "kind": step["kind"],
             "states": shape.names(step["id"]) if step.get("stores") else [],
-            "key": json.loads(step["detail"].get("state_key", "[]")),
+            "key": list(step["state_key"]),
             "rows": sizes.get(step["id"], {}).get("rows"),
             "bytes": sizes.get(step["id"], {}).get("bytes"),
         }
@@ -55,7 +54,7 @@ class StateShape:
 
     def key_names(self, step: str) -> list[str]:
         """What the parts of a step's key are called."""
-        names: list[str] = json.loads(self.step(step)["detail"].get("state_key", "[]"))
+        names: list[str] = list(self.step(step)["state_key"])
         return names
 
     def check_key(self, step: str, names: Iterable[str]) -> None:
@@ -88,13 +87,13 @@ class StateShape:
         fields = [str(field["name"]) for field in layout["key"]["fields"]]
         return [name for at, name in enumerate(fields) if at not in layout["partition_by"]]
 
-    def is_process(self, step: str) -> bool:
-        """Whether the state is that of a process function, which has names for its parts."""
-        return bool(self.step(step)["kind"] == "process")
+    def is_named(self, step: str) -> bool:
+        """Whether the parts of the state have names that the step's author declared."""
+        return bool(self.step(step)["state_view"] == "named")
 
     def column(self, step: str, name: str) -> str | None:
         """A value state or timer of a process function, which is a column of its keys' rows."""
-        return name if self.is_process(step) and name in self._columns(step) else None
+        return name if self.is_named(step) and name in self._columns(step) else None
 
     def check_name(self, step: str, name: str) -> None:
         """Refuse a name that no state of the step has."""
@@ -103,11 +102,11 @@ class StateShape:
 
     def many(self, step: str, name: str) -> bool:
         """Whether a key may have several rows of it; a table has one, waiting rows are many."""
-        return name != ROWS and not self.is_process(step)
+        return name != ROWS and not self.is_named(step)
 
     def apart(self, step: str, name: str) -> list[str]:
         """What tells the rows of a key apart, if there can be several."""
-        return [] if self.is_process(step) else self.beside_key(self.store(step, name)[0])
+        return [] if self.is_named(step) else self.beside_key(self.store(step, name)[0])
 
     def _columns(self, step: str) -> list[str]:
         fields = [str(field["name"]) for field in self.stores(step)[0]["value"]["fields"]]
@@ -127,6 +126,6 @@ class StateShape:
     def names(self, step: str) -> list[str]:
         """The names by which the state of a step can be asked for."""
         stores = [str(layout["name"]) for layout in self.stores(step)]
-        if not self.is_process(step):
+        if not self.is_named(step):
             return stores
         return [ROWS, *self._columns(step), *[n for n in stores[1:] if n not in _CLOCKS]]

@@ -1,1 +1,1 @@
-"""One module a kind of step: what a user writes for it, checked as it is written."""
+"""The kinds of steps, one folder each. Python workers import parts of it: keep this file empty."""

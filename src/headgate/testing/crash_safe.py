@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from headgate.api.job import JobDef
-from headgate.graph.plan import ProcessOp
 from headgate.testing.job_driver import CrashPoint, JobDriver, Record
 
 _BATCHES = 3
@@ -53,23 +52,18 @@ def _outcome(
         steps = driver.built.graph.steps
         found: dict[str, Any] = {}
         for step in steps:
-            if step.kind == "sink":
+            if step.role == "sink":
                 found[f"the rows of {step.id}"] = _sorted(driver.rows(step.id))
-            operation = driver.built.node(step.id).operation
-            if isinstance(operation, ProcessOp):
+            names = driver.built.node(step.id).operation.state_names
+            if names is not None:
                 # by name: the step's rows also have times of the clock, which no two runs share
-                for name in _names(operation):
+                for name in names:
                     rows = driver.state(step.id, name).all()
                     found[f"the state {name} of {step.id}"] = _sorted(rows)
             elif step.stateful:
                 found[f"the state of {step.id}"] = _sorted(driver.state(step.id).all())
             found[f"the counters of {step.id}"] = driver.metrics(step.id)
         return found
-
-
-def _names(operation: ProcessOp) -> list[str]:
-    timers = [t.name for t in operation.shape.timers if t.clock == "event"]
-    return [s.name for s in operation.shape.states] + timers
 
 
 def _sorted(rows: Sequence[Mapping[str, Any]]) -> list[str]:

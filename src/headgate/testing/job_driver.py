@@ -22,7 +22,7 @@ from headgate.base.durations import Duration, parse_duration
 from headgate.base.errors import NotFoundError, UsageError
 from headgate.connectors.log.files import Record as LogRecord
 from headgate.connectors.log.files import TopicFiles
-from headgate.graph.plan import BuiltJob, SourceOp, TableOp, expression_text
+from headgate.graph.plan import BuiltJob
 from headgate.home.layout import Home, RunHome
 from headgate.runtime.run import run
 from headgate.runtime.session import get_session
@@ -145,9 +145,8 @@ class JobDriver:
                 remedy="send one of them",
             )
         key = None
-        operation = self.built.node(source).operation
-        if isinstance(operation, TableOp):
-            parts = {expression_text(k): data.get(expression_text(k)) for k in operation.keys}
+        if names := self.built.node(source).operation.record_key:
+            parts = {name: data.get(name) for name in names}
             key = _json_key(next(iter(parts.values())) if len(parts) == 1 else parts)
         return LogRecord(value=json.dumps(data, default=_json), key=key)
 
@@ -199,12 +198,12 @@ class JobDriver:
 
     def _sink_schema(self, sink: str) -> StructType:
         for node in self.built.nodes:
-            if node.step.id == sink and node.step.kind == "sink":
+            if node.step.id == sink and node.step.role == "sink":
                 (edge,) = node.step.inputs
                 return self.built.node(edge.step).schemas[edge.output]
         raise NotFoundError(
             f"the job has no sink '{sink}'",
-            expected=", ".join(n.step.id for n in self.built.nodes if n.step.kind == "sink"),
+            expected=", ".join(n.step.id for n in self.built.nodes if n.step.role == "sink"),
             remedy="ask for one of them",
         )
 
@@ -245,9 +244,7 @@ class JobDriver:
         unless it says otherwise. It stays so after a crash or restore; going back does nothing.
         """
         times = [
-            node.step.id
-            for node in self.built.nodes
-            if isinstance(node.operation, SourceOp) and node.operation.watermark is not None
+            node.step.id for node in self.built.nodes if node.operation.event_time() is not None
         ]
         if source not in times:
             raise NotFoundError(

@@ -14,7 +14,8 @@ from headgate.base.settings import no_restart
 from headgate.connectors.base import Source
 from headgate.connectors.log.connector import LogSink, LogSource
 from headgate.connectors.log.files import TopicFiles
-from headgate.graph.plan import BuiltJob, Node, Plan, SinkOp, SourceOp, TableOp
+from headgate.graph.operation import Operation
+from headgate.graph.plan import BuiltJob, Node, Plan
 
 
 @dataclass(frozen=True)
@@ -55,20 +56,18 @@ class StandInJob(JobDef):
 
     def _stand_in(self, node: Node) -> Node:
         operation, name = node.operation, node.step.id
-        if isinstance(operation, SourceOp | TableOp) and isinstance(operation.source, Source):
+        if isinstance(operation.source, Source):
             topic = self.source(name)
             if not topic.exists():
                 topic.create(self.partitions)
             source = LogSource(str(topic.path), node.schemas["out"])
-            return self._with(
-                node, dataclasses.replace(operation, source=source), source.describe()
-            )
-        if isinstance(operation, SinkOp):
-            sink = LogSink(str(self.sink(name).path))  # rows as they are, with no key or value
-            return self._with(node, SinkOp(sink), sink.describe())
+            return self._with(node, operation.reading(source))
+        if operation.sink is not None:
+            # rows as they are, with no key or value
+            return self._with(node, operation.writing(LogSink(str(self.sink(name).path))))
         return node
 
     @staticmethod
-    def _with(node: Node, operation: SourceOp | TableOp | SinkOp, address: str) -> Node:
-        detail = {**node.step.detail, "address": address}
-        return Node(dataclasses.replace(node.step, detail=detail), operation, node.schemas)
+    def _with(node: Node, operation: Operation) -> Node:
+        step = dataclasses.replace(node.step, address=operation.address, config=operation.config())
+        return Node(step, operation, node.schemas)

@@ -12,7 +12,7 @@ from pyspark.sql.types import DataType
 from headgate import jvm
 from headgate.base.durations import Duration, parse_duration
 from headgate.base.errors import GraphError
-from headgate.connectors.base import Expr, Finding, Sink, SinkSpec
+from headgate.connectors.base import Expr, Finding, SharedWriter, Sink, SinkSpec
 from headgate.connectors.kafka.client import check_servers, find_topics, split_options
 from headgate.connectors.kafka.names import is_topic
 from headgate.connectors.options import choice
@@ -116,6 +116,15 @@ class KafkaSink(Sink):
 
     def live(self, spark: SparkSession) -> Sequence[Finding]:
         return find_topics(spark, self._client(), [self.topic], right="WRITE")
+
+    def shared_writer(self) -> SharedWriter | None:
+        if not self.exactly_once:
+            return None
+        options = self.spec().options or {}
+        return SharedWriter(self.servers, (options["client"], options["marker_topic"]))
+
+    def need_client(self, spark: SparkSession) -> None:
+        jvm.need_kafka(spark)
 
     def transactions(self, spark: SparkSession, job: str) -> Sequence[str]:
         if not self.exactly_once:

@@ -15,7 +15,7 @@ from headgate import jvm
 from headgate.base.errors import GraphError
 from headgate.base.schemas import Schema, to_struct
 from headgate.base.topic_ids import TopicIds
-from headgate.connectors.base import Decoding, Finding, Format, Source, Start, start_option
+from headgate.connectors.base import Decoding, Finding, Format, Source, StartPosition, start_option
 from headgate.connectors.kafka.client import check_servers, find_topics, split_options
 from headgate.connectors.kafka.names import is_topic
 from headgate.connectors.metadata import (
@@ -64,7 +64,7 @@ class KafkaSource(Source):
     servers: str
     topic: str
     schema: Schema
-    start: Start = "earliest"
+    start: StartPosition = "earliest"
     format: Format = "json"
     options: Mapping[str, str] = field(default_factory=dict)
     metadata: str | Sequence[str] = ()

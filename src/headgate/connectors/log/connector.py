@@ -13,7 +13,7 @@ from headgate import jvm
 from headgate.base.errors import GraphError, NotFoundError
 from headgate.base.schemas import Schema, to_struct
 from headgate.base.topic_ids import TopicIds
-from headgate.connectors.base import Expr, Sink, SinkSpec, Source, Start, start_option
+from headgate.connectors.base import Expr, Sink, SinkSpec, Source, StartPosition, start_option
 from headgate.connectors.log.files import TopicFiles
 
 _SOURCE_OPTIONS = frozenset({"max_records"})
@@ -41,7 +41,7 @@ class LogSource(Source):
 
     path: str
     schema: Schema
-    start: Start = "earliest"
+    start: StartPosition = "earliest"
     options: Mapping[str, str] = field(default_factory=dict)
 
     def struct(self) -> StructType:

@@ -19,6 +19,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
+from headgate import jvm
 from headgate.base.errors import GraphError
 from headgate.connectors.base import Expr, Finding, OutputOwner, Sink, SinkSpec
 from headgate.connectors.options import choice
@@ -136,6 +137,9 @@ class PulsarSink(Sink):
                 PulsarAdmin(self._access).set_property(
                     PulsarTopicName.parse(self.topic), _OWNER + job, f"{owner.id} {owner.home}"
                 )
+
+    def need_client(self, spark: SparkSession) -> None:
+        jvm.need_pulsar(spark)
 
     def spec(self) -> SinkSpec:
         return SinkSpec(

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from headgate.base.errors import GraphError, HeadgateError
 from headgate.base.schemas import Schema, to_struct
 from headgate.base.topic_ids import TopicIds
-from headgate.connectors.base import Decoding, Finding, Source, Start, start_option
+from headgate.connectors.base import Decoding, Finding, Source, StartPosition, start_option
 from headgate.connectors.metadata import (
     PULSAR,
     Metadata,
@@ -55,7 +55,7 @@ class PulsarSource(Source):
     url: str
     topic: str
     schema: Schema
-    start: Start | Mapping[int, str] = "earliest"
+    start: StartPosition | Mapping[int, str] = "earliest"
     subscription: str | None = None
     format: Literal["json", "raw"] = "json"
     metadata: str | Sequence[str] = ()

@@ -1,16 +1,15 @@
-"""Tables, and lookups in them: a stream's rows with the latest table row of the same key."""
+"""A lookup step: a stream's rows with the latest table row of the same key."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
-    BooleanType,
     ByteType,
     DataType,
     IntegerType,
@@ -21,152 +20,197 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from headgate.api.stream import Stream
-from headgate.base.durations import Duration, parse_duration
+from headgate import jvm
+from headgate.base.durations import parse_duration
 from headgate.base.errors import GraphError, user_location
-from headgate.connectors.base import Expr, Source
-from headgate.graph import Edge, Step
-from headgate.graph.plan import (
-    LookupOp,
-    Node,
-    Plan,
-    RawSource,
-    TableOp,
-    analysed,
-    column,
-    expression_text,
-)
-from headgate.steps.source.step import source_address, source_schema
+from headgate.compile.keys import key_columns
+from headgate.compile.rows import union_of
+from headgate.connectors.base import Expr
+from headgate.graph.analysis import analysed, column, expression_text
+from headgate.graph.compiling import Compiling
+from headgate.graph.hidden import EVENT_TIME, POSITION
+from headgate.graph.model import Edge
+from headgate.graph.operation import Fit, Operation, Shape
+from headgate.graph.plan import Node
+from headgate.graph.port import Port
+from headgate.steps.lookup.table import DELETED, Table, TableStep, expressions, key_types
+from headgate.steps.lookup.wait import Wait
 
+Missing: TypeAlias = Literal["null", "drop", "side"] | Wait
 _WIDTHS: list[type[DataType]] = [ByteType, ShortType, IntegerType, LongType]
+_FOUND = "__hg_found"
 
 
 @dataclass(frozen=True)
-class Wait:
-    """Hold unmatched rows this long for their table row, then send them to `.missing`.
+class LookupStep(Operation):
+    """A stream row with the latest table row of its key."""
 
-    The job's watermark waits for them, so that they are not late for windows that follow; with
-    `hold_watermark=False` it goes on.
+    table: str
+    table_key: tuple[str, ...]
+    on: tuple[Expr, ...]
+    into: str
+    take: tuple[Expr, ...] | None
+    missing: Missing
+    kind = "lookup"
+    shape = Shape.STATEFUL
 
-    >>> Wait("30 seconds").timeout
-    '30 seconds'
-    """
+    def config(self) -> Mapping[str, Any]:
+        taken = [expression_text(t) for t in self.take] if self.take is not None else None
+        made: dict[str, Any] = {
+            "on": [expression_text(key) for key in self.on],
+            "table": self.table,
+            "table_key": list(self.table_key),
+            "missing": "wait" if isinstance(self.missing, Wait) else self.missing,
+            "into": self.into if taken is None else None,
+            "take": taken,
+        }
+        if isinstance(self.missing, Wait):
+            made["wait_ms"] = _millis(self.missing)
+            made["hold_watermark"] = self.missing.hold_watermark
+        return made
 
-    timeout: Duration
-    hold_watermark: bool = True
+    def labels(self) -> Mapping[str, str]:
+        config = self.config()
+        labels = {
+            "on": ", ".join(config["on"]),
+            "table": self.table,
+            "missing": _mode(self.missing),
+            "added": ", ".join(config["take"]) if config["take"] else self.into,
+        }
+        if isinstance(self.missing, Wait) and not self.missing.hold_watermark:
+            labels["hold_watermark"] = "False"
+        return labels
 
-    def __post_init__(self) -> None:
-        parse_duration(self.timeout, what="Wait.timeout")
-
-
-class Table:
-    """The latest row of each key of a changelog topic."""
-
-    def __init__(self, plan: Plan, node: Node, key_types: Sequence[DataType]) -> None:
-        self._plan = plan
-        self._node = node
-        self._key_types = tuple(key_types)
+    def keys(self, input: int) -> tuple[Expr, ...]:
+        return self.on
 
     @property
-    def name(self) -> str:
-        """The table's name."""
-        return self._node.step.id
+    def rows_may_ride(self) -> bool:
+        return True
 
     @property
-    def schema(self) -> StructType:
-        """The table's columns."""
-        return self._node.schemas["out"]
-
-
-class Lookup(Stream):
-    """The rows of a lookup whose key was found (or all rows, with `missing="null"`)."""
+    def needs_ticks(self) -> bool:
+        return self.holds_rows
 
     @property
-    def missing(self) -> Stream:
-        """The rows whose key the table does not have, as they came."""
-        return self.side("missing")
+    def holds_rows(self) -> bool:
+        return isinstance(self.missing, Wait)
 
+    @property
+    def holds_watermark(self) -> bool:
+        return isinstance(self.missing, Wait) and self.missing.hold_watermark
 
-def expressions(given: Expr | Sequence[Expr]) -> tuple[Expr, ...]:
-    """One expression or several, as several."""
-    return (given,) if isinstance(given, str | Column) else tuple(given)
+    def side_remedy(self, output: str) -> str:
+        if output == "missing":
+            return "make the lookup with missing='side' or Wait(...)"
+        return super().side_remedy(output)
 
-
-def key_types(
-    plan: Plan, df: DataFrame, keys: Sequence[Expr], step: str, what: str
-) -> list[DataType]:
-    """The types of a key's parts."""
-    made = [column(k).alias(f"k{i}") for i, k in enumerate(keys)]
-    found = analysed(df, step, lambda d: d.select(*made), what)
-    plan.note_changing(step, found)
-    return [field.dataType for field in found.schema.fields]
-
-
-def add_table(
-    plan: Plan,
-    name: str,
-    source: RawSource,
-    key: Expr | Sequence[Expr],
-    delete_when: Expr | None,
-    ttl: Duration | None,
-) -> Table:
-    """Write a table down."""
-    plan.check_name(name, "table")
-    if ttl is not None:
-        raise GraphError(
-            "ttl is not supported for tables in this version",
-            step=name,
-            remedy="leave it out, and delete rows with tombstones or delete_when",
-            location=user_location(),
+    def frame(self, job: Compiling, node: Node, inputs: Sequence[DataFrame]) -> DataFrame:
+        table = job.built.node(self.table)
+        assert isinstance(table.operation, TableStep)
+        stream = union_of(inputs)
+        keys = key_columns(self.on, stream.schema)
+        rows = self._table_rows(job.table(self.table), table)
+        stored = table.operation.key_columns
+        # a key that widens is widened on the stream's side: the state keeps the table's type
+        for at, (name, kept) in enumerate(zip(keys, stored, strict=True)):
+            kind = rows.schema[kept].dataType
+            if stream.schema[name].dataType != kind:
+                stream = stream.withColumn(f"{name}__hg_wide", F.col(name).cast(kind))
+                keys[at] = f"{name}__hg_wide"
+        return jvm.lookup(
+            stream,
+            rows,
+            step=node.step.id,
+            stream_keys=keys,
+            table_keys=stored,
+            value="value",
+            position=POSITION,
+            deleted=DELETED,
+            into=_FOUND,
+            missing=_mode(self.missing),
+            held=EVENT_TIME if job.holds_watermark(node.step.id) else None,
         )
-    keys = expressions(key)
-    if not keys:
-        raise GraphError(
-            "the table has no key", step=name, remedy='name it: key="id"', location=user_location()
-        )
-    schema = source_schema(plan, name, source)
-    if isinstance(source, Source):
-        source.check_table()
-    prototype = plan.prototype(schema)
-    types = key_types(plan, prototype, keys, name, "the table's key")
-    detail = {"address": source_address(source), "key": ", ".join(map(expression_text, keys))}
-    if delete_when is not None:
-        condition = column(delete_when)
-        typed = analysed(prototype, name, lambda df: df.select(condition.alias("c")), "delete_when")
-        if not isinstance(typed.schema["c"].dataType, BooleanType):
-            raise GraphError(
-                "delete_when is not a condition",
-                step=name,
-                expected="BOOLEAN",
-                got=typed.schema["c"].dataType.simpleString().upper(),
-                remedy="compare something",
-                location=user_location(),
-            )
-        detail["delete_when"] = expression_text(delete_when)
-    step = Step(
-        id=name,
-        kind="table",
-        named=True,
-        schema=schema.simpleString(),
-        detail=detail,
-        location=str(user_location()),
-    )
-    node = plan.add(step, TableOp(source, keys, delete_when), {"out": schema})
-    return Table(plan, node, types)
+
+    def _table_rows(self, changes: DataFrame, table: Node) -> DataFrame:
+        """A table's changes as a lookup stores them: key parts, value, position, deleted."""
+        assert isinstance(table.operation, TableStep)
+        taken = self.take
+        kept = table.schemas["out"].names if taken is None else [column(t) for t in taken]
+        # a tombstone has no columns to compute a value from
+        value = F.when(~F.col(DELETED), F.struct(*kept))
+        keys = table.operation.key_columns
+        return changes.select(*keys, value.alias("value"), POSITION, DELETED)
+
+    def outputs(
+        self, job: Compiling, node: Node, base: DataFrame, carried: Sequence[str]
+    ) -> dict[str, DataFrame]:
+        edge = node.step.inputs[0]
+        stream = job.built.node(edge.step).schemas[edge.output]
+        before = [F.col(f"`{c}`") for c in stream.names]
+        hidden = [F.col(c) for c in carried]
+        found = F.col(_FOUND)
+        if self.take is None:
+            added = [found.alias(self.into)]
+        else:
+            names = node.schemas["out"].names[len(stream.names) :]
+            added = [found.getField(name).alias(name) for name in names]
+        if "missing" not in node.step.outputs:
+            return {"out": base.select(*before, *added, *hidden)}
+        return {
+            "out": base.where(found.isNotNull()).select(*before, *added, *hidden),
+            "missing": base.where(found.isNull()).select(*before, *hidden),
+        }
+
+    @classmethod
+    def fits(cls, old: Mapping[str, Any], new: Mapping[str, Any], gains: Sequence[str]) -> Fit:
+        was, now = (", ".join(config["table_key"]) for config in (old, new))
+        if was == now:
+            return Fit()
+        note = f"the key was {was} and is {now}: state goes on by the values of the new one"
+        return Fit(note=note)
+
+    @classmethod
+    def note_if_new(cls, config: Mapping[str, Any], known_sources: Sequence[str]) -> str:
+        table = config["table"]
+        if table not in known_sources:
+            return ""
+        # the offsets of a source belong to all its readers
+        return f"table {table} is not read again: to fill it, give the table a new name"
+
+    @classmethod
+    def config_1(cls, detail: Mapping[str, str]) -> dict[str, Any]:
+        return {
+            "table": detail["table"],
+            "table_key": json.loads(detail.get("state_key", "[]")),
+        }
+
+    @classmethod
+    def detail_1(cls, address: str, config: Mapping[str, Any]) -> dict[str, str]:
+        mode = config["missing"]
+        detail = {
+            "on": ", ".join(config["on"]),
+            "table": config["table"],
+            "missing": f"wait:{config['wait_ms']}" if mode == "wait" else mode,
+            "added": ", ".join(config["take"]) if config["take"] else config["into"],
+        }
+        if config.get("hold_watermark") is False:
+            detail["hold_watermark"] = "False"
+        return {**detail, "state_key": json.dumps(config["table_key"])}
 
 
 def add_lookup(
-    stream: Stream,
+    port: Port,
     name: str,
     table: Table,
     *,
     on: Expr | Sequence[Expr],
     into: str | None,
     take: Sequence[Expr] | None,
-    missing: Literal["null", "drop", "side"] | Wait,
-) -> Lookup:
+    missing: Missing,
+) -> Node:
     """Write a lookup down."""
-    plan = stream._plan
+    plan = port.plan
     plan.check_name(name, "lookup")
     if not isinstance(table, Table):
         raise GraphError(
@@ -184,55 +228,40 @@ def add_lookup(
             location=user_location(),
         )
     keys = expressions(on)
-    types = key_types(plan, plan.prototype(stream.schema), keys, name, "the lookup's key (on)")
+    types = key_types(plan, port.prototype(), keys, name, "the lookup's key (on)")
     _check_keys(name, table, types)
-    mode = _missing_mode(name, missing)
+    _check_missing(name, missing)
     value = _taken(name, table, take)
     added = value.fields if take is not None else [StructField(into or table.name, value)]
     for column_added in added:
-        if column_added.name in stream.columns:
+        if column_added.name in port.columns:
             raise GraphError(
                 f"the stream already has a column '{column_added.name}'",
                 step=name,
                 remedy="choose another name with into, or an alias in take",
                 location=user_location(),
             )
-    schema = StructType(
-        list(stream.schema.fields) + [StructField(f.name, f.dataType) for f in added]
+    schema = StructType([*port.schema.fields, *(StructField(f.name, f.dataType) for f in added)])
+    operation = LookupStep(
+        table.name,
+        tuple(table._key_texts),
+        keys,
+        into or table.name,
+        tuple(take) if take is not None else None,
+        missing,
     )
     has_side = missing == "side" or isinstance(missing, Wait)
-    detail = {
-        "on": ", ".join(map(expression_text, keys)),
-        "table": table.name,
-        "missing": mode,
-        "added": ", ".join(expression_text(t) for t in take) if take else (into or table.name),
-    }
-    holds = not isinstance(missing, Wait) or missing.hold_watermark
-    if not holds:
-        detail["hold_watermark"] = "False"
-    owner = table._node.operation
-    assert isinstance(owner, TableOp)
-    detail["state_key"] = json.dumps([expression_text(k) for k in owner.keys])
     key_text = ", ".join(t.simpleString() for t in table._key_types)
-    step = Step(
-        id=name,
-        kind="lookup",
-        named=True,
-        inputs=(stream._edge, Edge(table.name)),
+    waiting = f" waiting {port.schema.simpleString()}" if isinstance(missing, Wait) else ""
+    return plan.add(
+        name,
+        operation,
+        {"out": schema, "missing": port.schema},
+        inputs=[port.edge, Edge(table.name)],
         outputs=("out", "missing") if has_side else ("out",),
-        schema=schema.simpleString(),
-        stateful=True,
-        state_schema=f"({key_text}) -> {value.simpleString()}"
-        + (f" waiting {stream.schema.simpleString()}" if mode.startswith("wait") else ""),
-        detail=detail,
-        location=str(user_location()),
+        state_schema=f"({key_text}) -> {value.simpleString()}{waiting}",
+        state_key=table._key_texts,
     )
-    operation = LookupOp(
-        table.name, keys, into or table.name, tuple(take) if take is not None else None, mode,
-        holds,
-    )  # fmt: skip
-    node = plan.add(step, operation, {"out": schema, "missing": stream.schema})
-    return Lookup(plan, node)
 
 
 def _check_keys(name: str, table: Table, types: Sequence[DataType]) -> None:
@@ -268,19 +297,24 @@ def _fits(given: DataType, stored: DataType) -> bool:
     return isinstance(given, StringType) and isinstance(stored, StringType)
 
 
-def _missing_mode(name: str, missing: object) -> str:
-    if isinstance(missing, Wait):
-        return f"wait:{int(parse_duration(missing.timeout).total_seconds() * 1000)}"
-    if missing in ("null", "drop", "side"):
-        return str(missing)
-    raise GraphError(
-        "missing is not known",
-        step=name,
-        expected="'null', 'drop', 'side' or Wait(...)",
-        got=repr(missing),
-        remedy="use one of the four",
-        location=user_location(),
-    )
+def _check_missing(name: str, missing: object) -> None:
+    if missing not in ("null", "drop", "side") and not isinstance(missing, Wait):
+        raise GraphError(
+            "missing must be 'null', 'drop', 'side' or Wait(...)",
+            step=name,
+            got=repr(missing),
+            remedy="use one of the four",
+            location=user_location(),
+        )
+
+
+def _mode(missing: Missing) -> str:
+    """As the kernel reads it: null, drop, side or wait:MILLISECONDS."""
+    return f"wait:{_millis(missing)}" if isinstance(missing, Wait) else missing
+
+
+def _millis(wait: Wait) -> int:
+    return int(parse_duration(wait.timeout).total_seconds() * 1000)
 
 
 def _taken(name: str, table: Table, take: Sequence[Expr] | None) -> StructType:
@@ -298,8 +332,3 @@ def _taken(name: str, table: Table, take: Sequence[Expr] | None) -> StructType:
     found = analysed(prototype, name, lambda df: df.select(*made), "take")
     table._plan.note_changing(name, found)
     return found.schema
-
-
-def value_struct(table_columns: Sequence[str], take: Sequence[Expr] | None) -> Column:
-    """The part of a table row that a lookup keeps."""
-    return F.struct(*([column(t) for t in take] if take is not None else table_columns))

@@ -1,1 +1,1 @@
-"""Process functions: what users write, and what runs their handlers in a worker or in a test."""
+"""Process functions: a user's Python with state and timers for each key."""

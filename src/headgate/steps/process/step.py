@@ -1,78 +1,252 @@
-"""Process steps: the rows of one or more keyed streams given to a process function."""
+"""A process step: the rows of one or more keyed streams given to a process function."""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
 
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from headgate.api.stream import Stream
 from headgate.base.durations import spell_duration
 from headgate.base.errors import GraphError, user_location
-from headgate.graph import Step
-from headgate.graph.carried import check_carried, has_carried
-from headgate.graph.plan import EVENT_TIME, POSITION, Plan, ProcessOp
+from headgate.connectors.base import Expr
+from headgate.graph.carried import Carrying, check_carried, has_carried
+from headgate.graph.compiling import Compiling
+from headgate.graph.hidden import EVENT_TIME, POSITION
+from headgate.graph.keys import key_fields, other_key, written_keys
+from headgate.graph.operation import Fit, Operation
+from headgate.graph.operation import Shape as StepShape
+from headgate.graph.plan import Node, Plan
+from headgate.graph.port import KeyedPort
+from headgate.steps.process import format_1
 from headgate.steps.process.arrow import ArrowProcess
 from headgate.steps.process.arrow_shape import arrow_shape
 from headgate.steps.process.codecs import Codec
 from headgate.steps.process.declare import DeclaredState, Process
 from headgate.steps.process.engine import OnError
+from headgate.steps.process.frames import input_frame, step_frame
 from headgate.steps.process.records import Record
 from headgate.steps.process.shape import Handler, Shape, columns_of, shape_of
 from headgate.steps.process.task import check_travels
 from headgate.steps.process.types import fits
-from headgate.steps.window.step import Keyed, _key_fields, key_detail
+from headgate.steps.process.wire import OUTPUT
 
 ERRORS = StructType(
     [StructField(name, StringType()) for name in ("handler", "key", "row", "error", "location")]
 )
 
 
-class Processed(Stream):
-    """What a process function gives."""
+@dataclass(frozen=True)
+class ProcessStep(Operation):
+    """Rows of one or more keyed inputs given to a user's Python, which keeps state by key.
+
+    `key` has the key's expressions of each input, `names` what its parts are called.
+    """
+
+    function: Process
+    declared: Shape
+    key: Mapping[str, tuple[Expr, ...]]
+    names: tuple[str, ...]
+    on_error: OnError
+    kind = "process"
+    shape = StepShape.STATEFUL
+    state_view = "named"
 
     @property
-    def errors(self) -> Stream:
-        """The rows whose handler failed, and why: handler, key, row, error, location."""
-        return self.side("errors")
+    def needs(self) -> tuple[str, ...]:
+        return (EVENT_TIME, POSITION)
+
+    def config(self) -> Mapping[str, Any]:
+        return {
+            "function": self.declared.name,
+            "inputs": list(self.key),
+            "key": list(self.names),
+            "written": written_keys(self.key, self.names),
+            "states": [_state_config(state) for state in self.declared.states],
+            "timers": {timer.name: timer.clock for timer in self.declared.timers},
+            "required": [p for s in self.declared.states for p in _required(s.value, s.name)],
+            "on_error": self.on_error,
+            "code": _code(type(self.function)),
+        }
+
+    def labels(self) -> Mapping[str, str]:
+        return {
+            "function": self.declared.name,
+            "inputs": ", ".join(self.key),
+            "key": ", ".join(self.names),
+            "states": ", ".join(_spelled(s) for s in self.declared.states),
+            "timers": ", ".join(f"{t.name} ({t.clock})" for t in self.declared.timers),
+            "on_error": self.on_error,
+        }
+
+    def keys(self, input: int) -> tuple[Expr, ...]:
+        return list(self.key.values())[input]
+
+    @property
+    def by_event_time(self) -> bool:
+        return self._has_timers("event")
+
+    @property
+    def needs_ticks(self) -> bool:
+        return bool(self.declared.timers)
+
+    def _has_timers(self, clock: str) -> bool:
+        return any(timer.clock == clock for timer in self.declared.timers)
+
+    def side_remedy(self, output: str) -> str:
+        if output == "errors":
+            return "make the step with on_error='side'"
+        return super().side_remedy(output)
+
+    def side_name(self, declared: object) -> str | None:
+        return next((side.name for side in self.declared.sides if side == declared), None)
+
+    def check_reader(self, node: Node, output: str, reader: str) -> None:
+        if output == "out" and not self.declared.output:
+            raise GraphError(
+                f"'{node.step.id}' gives no rows here: no handler says that it yields any",
+                step=reader,
+                expected="-> hg.Out[...] at a handler",
+                remedy=f"annotate what handlers yield, or use a side output of '{node.step.id}'",
+                location=user_location(),
+            )
+
+    def check_carried(self, rows: Carrying, output: str, name: str) -> None:
+        """Its rows have the time of the row or timer that they came from, and their own order."""
+        step = rows.node.step.id
+        if name != EVENT_TIME:
+            return
+        if isinstance(self.function, ArrowProcess):
+            raise rows.lost(
+                f"the rows of '{step}' have no {rows.what(name)}: its function gives whole batches",
+                "make the function a hg.Process",
+            )
+        if not rows.any_input_has(name):
+            raise rows.lost(
+                f"the rows of '{step}' have no {rows.what(name)}: none of its inputs has one",
+                'give a source one: event_time=hg.event_time("column")',
+            )
+
+    def input_rows(self, node: Node, input: int, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+        return input_frame(self.declared, input, rows, keys)
+
+    def frame(self, job: Compiling, node: Node, inputs: Sequence[DataFrame]) -> DataFrame:
+        return step_frame(node, self.function, self.declared, self.names, self.on_error, inputs)
+
+    def outputs(
+        self, job: Compiling, node: Node, base: DataFrame, carried: Sequence[str]
+    ) -> dict[str, DataFrame]:
+        found = {}
+        hidden = [F.col(name) for name in carried]
+        for number, (name, schema) in enumerate(node.schemas.items()):
+            if not job.is_read(node.step.id, name) or not schema.names:
+                continue
+            column = F.col(f"{OUTPUT}{number}")
+            parts = [column.getField(c).alias(c) for c in schema.names]
+            found[name] = base.where(column.isNotNull()).select(*parts, *hidden)
+        return found
+
+    @property
+    def state_names(self) -> list[str]:
+        timers = [timer.name for timer in self.declared.timers if timer.clock == "event"]
+        return [state.name for state in self.declared.states] + timers
+
+    @classmethod
+    def fits(cls, old: Mapping[str, Any], new: Mapping[str, Any], gains: Sequence[str]) -> Fit:
+        was, now = (
+            {name: config["written"].get(name, config["key"]) for name in config["inputs"]}
+            for config in (old, new)
+        )
+        conflicts = (*_without_value(gains, new["required"]), *_other_clocks(old, new))
+        return Fit(conflicts, other_key(was, now))
+
+    @classmethod
+    def config_1(cls, detail: Mapping[str, str]) -> dict[str, Any]:
+        return format_1.config_of(detail)
+
+    @classmethod
+    def detail_1(cls, address: str, config: Mapping[str, Any]) -> dict[str, str]:
+        return format_1.detail_of(config)
+
+
+def _without_value(gains: Sequence[str], required: Sequence[str]) -> Iterator[str]:
+    """New fields of dataclasses in state that old values cannot have."""
+    for gain in gains:
+        if gain.startswith("column ") and gain.split()[1] in required:
+            yield (
+                f"field {gain.split()[1]} is new, and what was stored has no value for it: give "
+                "it a default, or let it be None"
+            )
+
+
+def _other_clocks(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """Timers that would wait for another clock than the one that they were set for."""
+    for name, clock in new["timers"].items():
+        before = old["timers"].get(name, clock)
+        if before != clock:
+            yield (
+                f"timer {name} was one of {before} time and is one of {clock} time: give it "
+                "another name"
+            )
 
 
 def add_process(
-    plan: Plan, name: str, function: Process, inputs: Mapping[str, Keyed], on_error: OnError
-) -> Processed:
+    plan: Plan, name: str, function: Process, inputs: Mapping[str, KeyedPort], on_error: OnError
+) -> Node:
     """Write a process step down."""
     plan.check_name(name, "process")
     if on_error not in ("fail", "side"):
         raise GraphError(
-            "on_error is not known",
+            "on_error must be 'fail' or 'side'",
             step=name,
-            expected="'fail' or 'side'",
             got=repr(on_error),
             remedy="use one of the two",
             location=user_location(),
         )
     _check_inputs(plan, name, inputs)
-    try:
-        if isinstance(function, ArrowProcess):
-            _check_vectorised(on_error)
-            shape = arrow_shape(function, list(inputs))
-        else:
-            shape = shape_of(function, list(inputs))
-    except GraphError as error:
-        error.step = error.step or name
-        raise
+    shape = _shape(name, function, list(inputs), on_error)
     check_travels(function, name)
     keys = _keys(plan, name, inputs)
     for handler in shape.inputs:
-        keyed = inputs[handler.name]
-        _check_row(name, handler, keyed._stream.schema)
+        port = inputs[handler.name].port
+        _check_row(name, handler, port.schema)
         # rows of windows and of sources that are no topics have no position: they come by time
-        stream = keyed._stream
-        check_carried(plan, stream._node, stream._output, name, POSITION, may_lack=True)
+        check_carried(plan, port.node, port.output, name, POSITION, may_lack=True)
     _check_timers(plan, name, shape, inputs)
+    schemas = _schemas(name, shape, on_error)
+    names = tuple(field.name for field in keys)
+    expressions = {input: keyed.keys for input, keyed in inputs.items()}
+    return plan.add(
+        name,
+        ProcessStep(function, shape, expressions, names, on_error),
+        schemas,
+        inputs=[keyed.port.edge for keyed in inputs.values()],
+        outputs=tuple(schemas),
+        state_schema=_state_text(shape, keys),
+        state_key=names,
+    )
+
+
+def _shape(name: str, function: Process, inputs: list[str], on_error: OnError) -> Shape:
+    """What a function declares."""
+    try:
+        if isinstance(function, ArrowProcess):
+            _check_vectorised(on_error)
+            return arrow_shape(function, inputs)
+        return shape_of(function, inputs)
+    except GraphError as error:
+        error.step = error.step or name
+        raise
+
+
+def _schemas(name: str, shape: Shape, on_error: OnError) -> dict[str, StructType]:
+    """The columns of each output."""
     schemas = {"out": columns_of(shape.output)}
     for side in shape.sides:
         if side.name in ("out", "errors"):
@@ -85,33 +259,7 @@ def add_process(
         schemas[side.name] = columns_of(side.value)
     if on_error == "side":
         schemas["errors"] = ERRORS
-    names = tuple(field.name for field in keys)
-    step = Step(
-        id=name,
-        kind="process",
-        named=True,
-        inputs=tuple(keyed._stream._edge for keyed in inputs.values()),
-        outputs=tuple(schemas),
-        schema=schemas["out"].simpleString(),
-        stateful=True,
-        state_schema=_state_text(shape, keys),
-        detail={
-            "function": shape.name,
-            "inputs": ", ".join(inputs),
-            "key": ", ".join(names),
-            "states": ", ".join(_spelled(s) for s in shape.states),
-            "timers": ", ".join(f"{t.name} ({t.clock})" for t in shape.timers),
-            "on_error": on_error,
-            "code": _code(type(function)),
-            "state_key": json.dumps(names),
-            **key_detail({n: keyed._keys for n, keyed in inputs.items()}, names),
-            "required": json.dumps([p for s in shape.states for p in _required(s.value, s.name)]),
-        },
-        location=str(user_location()),
-    )
-    expressions = tuple(keyed._keys for keyed in inputs.values())
-    operation = ProcessOp(function, shape, expressions, names, on_error)
-    return Processed(plan, plan.add(step, operation, schemas))
+    return schemas
 
 
 def _check_vectorised(on_error: OnError) -> None:
@@ -123,7 +271,7 @@ def _check_vectorised(on_error: OnError) -> None:
         )
 
 
-def _check_inputs(plan: Plan, name: str, inputs: Mapping[str, Keyed]) -> None:
+def _check_inputs(plan: Plan, name: str, inputs: Mapping[str, KeyedPort]) -> None:
     if not inputs:
         raise GraphError(
             "a process step needs an input",
@@ -132,22 +280,14 @@ def _check_inputs(plan: Plan, name: str, inputs: Mapping[str, Keyed]) -> None:
             location=user_location(),
         )
     for input, keyed in inputs.items():
-        if not isinstance(keyed, Keyed):
-            raise GraphError(
-                f"the input '{input}' has no key",
-                step=name,
-                got=type(keyed).__name__,
-                remedy='give it one: stream.key_by("column")',
-                location=user_location(),
-            )
-        if not keyed._keys:
+        if not keyed.keys:
             raise GraphError(
                 f"the input '{input}' has no key",
                 step=name,
                 remedy='name columns: stream.key_by("column")',
                 location=user_location(),
             )
-        if keyed._stream._plan is not plan:
+        if keyed.port.plan is not plan:
             raise GraphError(
                 f"the input '{input}' is of another job",
                 step=name,
@@ -156,13 +296,13 @@ def _check_inputs(plan: Plan, name: str, inputs: Mapping[str, Keyed]) -> None:
             )
 
 
-def _keys(plan: Plan, name: str, inputs: Mapping[str, Keyed]) -> list[StructField]:
+def _keys(plan: Plan, name: str, inputs: Mapping[str, KeyedPort]) -> list[StructField]:
     """The parts of the key, named as in the first input; the others have the same types."""
     found: list[StructField] | None = None
     first = next(iter(inputs))
     for input, keyed in inputs.items():
-        prototype = plan.prototype(keyed._stream.schema)
-        fields = _key_fields(plan, prototype, keyed._keys, name)
+        prototype = keyed.port.prototype()
+        fields = key_fields(plan, prototype, keyed.keys, name)
         if found is None:
             found = fields
         elif [f.dataType for f in fields] != [f.dataType for f in found]:
@@ -176,13 +316,6 @@ def _keys(plan: Plan, name: str, inputs: Mapping[str, Keyed]) -> list[StructFiel
             )
     assert found is not None
     return found
-
-
-def row_codec(handler: Handler, schema: StructType) -> Record | None:
-    """The dataclass of an input's rows, made from the columns that the stream has."""
-    if handler.row is None:
-        return None
-    return handler.row.with_parts([n for n, _ in handler.row.parts if n in schema.names])
 
 
 def _check_row(step: str, handler: Handler, schema: StructType) -> None:
@@ -211,9 +344,9 @@ def _check_row(step: str, handler: Handler, schema: StructType) -> None:
             )
 
 
-def _check_timers(plan: Plan, step: str, shape: Shape, inputs: Mapping[str, Keyed]) -> None:
-    streams = [keyed._stream for keyed in inputs.values()]
-    timed = any(has_carried(plan, s._node, s._output, EVENT_TIME) for s in streams)
+def _check_timers(plan: Plan, step: str, shape: Shape, inputs: Mapping[str, KeyedPort]) -> None:
+    ports = [keyed.port for keyed in inputs.values()]
+    timed = any(has_carried(plan, p.node, p.output, EVENT_TIME) for p in ports)
     for timer in shape.timers:
         if timer.clock == "event" and not timed:
             raise GraphError(
@@ -223,6 +356,16 @@ def _check_timers(plan: Plan, step: str, shape: Shape, inputs: Mapping[str, Keye
                 ' hg.timer("processing")',
                 location=timer.location,
             )
+
+
+def _state_config(state: DeclaredState) -> dict[str, Any]:
+    return {
+        "name": state.name,
+        "kind": state.kind,
+        "key": None if state.key is None else state.key.name,
+        "value": state.value.name,
+        "ttl_ms": None if state.ttl is None else state.ttl // timedelta(milliseconds=1),
+    }
 
 
 def _spelled(state: DeclaredState) -> str:

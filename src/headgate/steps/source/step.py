@@ -1,11 +1,13 @@
-"""Sources: streams that come from a topic, with event time and malformed records."""
+"""A source step: a stream from a topic, with event time and malformed records."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.types import (
     IntegerType,
     LongType,
@@ -16,12 +18,17 @@ from pyspark.sql.types import (
 )
 
 from headgate import jvm
-from headgate.api.stream import Stream
-from headgate.base.durations import Duration, parse_duration
-from headgate.base.errors import GraphError, UsageError, user_location
+from headgate.base.durations import parse_duration
+from headgate.base.errors import GraphError, user_location
 from headgate.connectors.base import Expr, Source
-from headgate.graph import Step
-from headgate.graph.plan import Plan, RawSource, SourceOp, analysed, column, expression_text
+from headgate.graph.analysis import analysed, column, expression_text
+from headgate.graph.carried import Carrying
+from headgate.graph.compiling import Compiling
+from headgate.graph.hidden import EVENT_TIME
+from headgate.graph.operation import Operation, RawSource, Shape
+from headgate.graph.plan import Node, Plan
+from headgate.steps.source.raw import decoded, made_by_function, source_schema
+from headgate.steps.source.times import EventTime
 
 MALFORMED = StructType(
     [
@@ -34,81 +41,103 @@ MALFORMED = StructType(
         StructField("reason", StringType()),
     ]
 )
+_BAD = "__hg_bad"
 
 
 @dataclass(frozen=True)
-class EventTime:
-    """Which time of a record counts, how late records may be, how long silence is waited for."""
+class Watermark:
+    """A source's event time, its delay, and after how much silence it is not waited for (ms)."""
 
-    column: Expr
-    out_of_orderness: Duration = "0 seconds"
-    idle_after: Duration | None = None
-
-
-def event_time(
-    column: Expr, *, out_of_orderness: Duration = "0 seconds", idle_after: Duration | None = None
-) -> EventTime:
-    """Event time from a column or expression.
-
-    A source's watermark is the newest time of its rows less `out_of_orderness`. The job's is the
-    least of its sources'; one that gave no rows for `idle_after` counts only when it does again.
-
-    >>> event_time("created_at", out_of_orderness="5 seconds").out_of_orderness
-    '5 seconds'
-    """
-    parse_duration(out_of_orderness, what="out_of_orderness")
-    if idle_after is not None and not parse_duration(idle_after, what="idle_after"):
-        raise UsageError(
-            "idle_after is no time at all",
-            got=repr(idle_after),
-            remedy="leave it out if the source is always to be waited for",
-        )
-    return EventTime(column, out_of_orderness, idle_after)
+    time: Expr
+    delay: int
+    idle_after: int | None = None
 
 
-class SourceStream(Stream):
-    """The records of a source as rows."""
+@dataclass(frozen=True)
+class SourceStep(Operation):
+    """Reads records."""
+
+    reads: RawSource
+    malformed: str
+    watermark: Watermark | None = None
+    kind = "source"
+    shape = Shape.ORIGIN
 
     @property
-    def malformed(self) -> Stream:
-        """Records that did not parse, raw, with topic, partition, offset and reason."""
-        return self.side("malformed")
+    def source(self) -> RawSource:
+        return self.reads
 
+    def reading(self, source: Source) -> Operation:
+        return replace(self, reads=source)
 
-def source_schema(plan: Plan, name: str, source: RawSource) -> StructType:
-    """The columns that a source gives."""
-    if isinstance(source, Source):
-        return source.struct()
-    if not callable(source):
-        raise GraphError(
-            "this is not a source",
-            step=name,
-            expected="a topic, LogSource, ... or a function from SparkSession to a DataFrame",
-            got=repr(source),
-            remedy="give a source",
-            location=user_location(),
-        )
-    df = source(plan.spark)
-    if not isinstance(df, DataFrame) or not df.isStreaming:
-        raise GraphError(
-            "the source's function gave no streaming DataFrame",
-            step=name,
-            remedy="use spark.readStream in it and return the DataFrame",
-            location=user_location(),
-        )
-    if jvm.stateful_part(df) == "withWatermark":
-        raise GraphError(
-            "the source's function calls withWatermark, and the job's watermark is Headgate's",
-            step=name,
-            remedy="leave it out and give event_time=hg.event_time(...)",
-            location=user_location(),
-        )
-    return df.schema
+    def config(self) -> Mapping[str, Any]:
+        made: dict[str, Any] = {"malformed": self.malformed}
+        if self.watermark is not None:
+            made["event_time"] = expression_text(self.watermark.time)
+            made["out_of_orderness_ms"] = self.watermark.delay
+            made["idle_after_ms"] = self.watermark.idle_after
+        return made
 
+    def labels(self) -> Mapping[str, str]:
+        return {name: str(value) for name, value in self.config().items() if value is not None}
 
-def source_address(source: RawSource) -> str:
-    """What people recognise a source by."""
-    return source.describe() if isinstance(source, Source) else "DataFrame"
+    def check(self) -> None:
+        if isinstance(self.reads, Source):
+            self.reads.check()
+            self.reads.check_stream()
+
+    def event_time(self) -> Mapping[str, int | None] | None:
+        if self.watermark is None:
+            return None
+        return {"delay": self.watermark.delay, "idle_after": self.watermark.idle_after}
+
+    def side_remedy(self, output: str) -> str:
+        if output == "malformed":
+            return "make the source with malformed='side'"
+        return super().side_remedy(output)
+
+    def check_carried(self, rows: Carrying, output: str, name: str) -> None:
+        if rows.may_lack:
+            return
+        there = self.watermark is not None
+        remedy = 'give the source one: event_time=hg.event_time("column")'
+        if name != EVENT_TIME:
+            there = isinstance(self.reads, Source)
+            remedy = "read a topic: rows are counted in its order"
+        if not there or output != "out":
+            source = rows.node.step.id
+            raise rows.lost(f"the rows of source '{source}' have no {rows.what(name)}", remedy)
+
+    def frame(self, job: Compiling, node: Node, inputs: Sequence[DataFrame]) -> DataFrame:
+        name = node.step.id
+        if isinstance(self.reads, Source):
+            schema = node.schemas["out"]
+            df = decoded(job.spark, name, self.reads, schema, malformed=self.malformed)
+        else:
+            df = made_by_function(job.spark, name, self.reads)
+        if self.watermark is None:
+            return df
+        timed = df.withColumn(EVENT_TIME, column(self.watermark.time))
+        return jvm.observe(timed, name, EVENT_TIME)
+
+    def outputs(
+        self, job: Compiling, node: Node, base: DataFrame, carried: Sequence[str]
+    ) -> dict[str, DataFrame]:
+        columns = [F.col(f"`{c}`") for c in [*node.schemas["out"].names, *carried]]
+        if self.malformed == "fail":
+            return {"out": base.select(*columns)}
+        return {
+            "out": base.where(F.col(_BAD).isNull()).select(*columns),
+            "malformed": base.where(F.col(_BAD).isNotNull()).select(f"{_BAD}.*"),
+        }
+
+    @classmethod
+    def detail_1(cls, address: str, config: Mapping[str, Any]) -> dict[str, str]:
+        detail = {"address": address, "malformed": config["malformed"]}
+        for name in ("event_time", "out_of_orderness_ms", "idle_after_ms"):
+            if config.get(name) is not None:
+                detail[name] = str(config[name])
+        return detail
 
 
 def add_source(
@@ -117,14 +146,13 @@ def add_source(
     source: RawSource,
     event_time: EventTime | None,
     malformed: Literal["fail", "side"],
-) -> SourceStream:
+) -> Node:
     """Write a source down."""
     plan.check_name(name, "source")
     if malformed not in ("fail", "side"):
         raise GraphError(
-            "malformed is not known",
+            "malformed must be 'fail' or 'side'",
             step=name,
-            expected="'fail' or 'side'",
             got=repr(malformed),
             remedy="use one of the two",
             location=user_location(),
@@ -137,49 +165,41 @@ def add_source(
             location=user_location(),
         )
     schema = source_schema(plan, name, source)
-    detail = {"address": source_address(source), "malformed": malformed}
-    watermark = idle_after = None
-    if event_time is not None:
-        if not isinstance(event_time, EventTime) or not isinstance(event_time.column, str | Column):
-            raise GraphError(
-                "event_time names no column",
-                step=name,
-                got=repr(event_time),
-                remedy='write event_time=hg.event_time("created_at", out_of_orderness="1 minute")',
-                location=user_location(),
-            )
-        delay = parse_duration(event_time.out_of_orderness, what="out_of_orderness")
-        made = column(event_time.column)
-        typed = analysed(
-            plan.prototype(schema), name, lambda df: df.select(made.alias("t")), "event_time"
-        )
-        if not isinstance(typed.schema["t"].dataType, TimestampType):
-            raise GraphError(
-                "event_time is not a timestamp",
-                step=name,
-                expected="a TIMESTAMP",
-                got=typed.schema["t"].dataType.simpleString().upper(),
-                remedy='convert it: event_time("timestamp_millis(created_at)") of a number, '
-                'event_time("cast(created_at AS TIMESTAMP)") of a text or another time',
-                location=user_location(),
-            )
-        watermark = (event_time.column, int(delay.total_seconds() * 1000))
-        detail["event_time"] = expression_text(event_time.column)
-        detail["out_of_orderness_ms"] = str(watermark[1])
-        if event_time.idle_after is not None:
-            silence = parse_duration(event_time.idle_after, what="idle_after")
-            idle_after = max(1, int(silence.total_seconds() * 1000))
-            detail["idle_after_ms"] = str(idle_after)
-    outputs = ("out", "malformed") if malformed == "side" else ("out",)
-    step = Step(
-        id=name,
-        kind="source",
-        named=True,
-        outputs=outputs,
-        schema=schema.simpleString(),
-        detail=detail,
-        location=str(user_location()),
+    watermark = None if event_time is None else _watermark(plan, name, schema, event_time)
+    return plan.add(
+        name,
+        SourceStep(source, malformed, watermark),
+        {"out": schema, "malformed": MALFORMED},
+        outputs=("out", "malformed") if malformed == "side" else ("out",),
     )
-    schemas = {"out": schema, "malformed": MALFORMED}
-    node = plan.add(step, SourceOp(source, malformed, watermark, idle_after), schemas)
-    return SourceStream(plan, node)
+
+
+def _watermark(plan: Plan, name: str, schema: StructType, given: EventTime) -> Watermark:
+    if not isinstance(given, EventTime) or not isinstance(given.column, str | Column):
+        raise GraphError(
+            "event_time must name a column",
+            step=name,
+            got=repr(given),
+            remedy='write event_time=hg.event_time("created_at", out_of_orderness="1 minute")',
+            location=user_location(),
+        )
+    made = column(given.column)
+    typed = analysed(
+        plan.prototype(schema), name, lambda df: df.select(made.alias("t")), "event_time"
+    )
+    if not isinstance(typed.schema["t"].dataType, TimestampType):
+        raise GraphError(
+            "event_time must be a timestamp",
+            step=name,
+            expected="a TIMESTAMP",
+            got=typed.schema["t"].dataType.simpleString().upper(),
+            remedy='convert it: event_time("timestamp_millis(created_at)") of a number, '
+            'event_time("cast(created_at AS TIMESTAMP)") of a text or another time',
+            location=user_location(),
+        )
+    delay = parse_duration(given.out_of_orderness, what="out_of_orderness")
+    idle_after = None
+    if given.idle_after is not None:
+        silence = parse_duration(given.idle_after, what="idle_after")
+        idle_after = max(1, int(silence.total_seconds() * 1000))
+    return Watermark(given.column, int(delay.total_seconds() * 1000), idle_after)

@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from headgate.base.durations import Duration, parse_duration, spell_duration
 from headgate.base.errors import GraphError, user_location
 from headgate.connectors.base import Expr
+from headgate.graph.analysis import expression_text
 
 Clock: TypeAlias = Literal["event", "processing"]
+_US = timedelta(microseconds=1)
 
 
 class Window:
     """What puts rows into windows."""
+
+    def config(self) -> dict[str, Any]:
+        """What decides whether windows that were kept can go on."""
+        raise NotImplementedError
+
+    @staticmethod
+    def of(config: Mapping[str, Any]) -> Window:
+        """The window of a config.
+
+        >>> str(Window.of(tumbling("15 minutes").config()))
+        'tumbling 15 minutes'
+        """
+        if config["type"] == "count":
+            return CountWindow(config["size"], config["every"])
+        size, every, offset = (
+            timedelta(microseconds=config[f"{name}_us"]) for name in ("size", "every", "offset")
+        )
+        return TimeWindow(size, every, offset, session=config["type"] == "session")
 
 
 @dataclass(frozen=True)
@@ -23,6 +44,9 @@ class CountWindow(Window):
 
     size: int
     every: int
+
+    def config(self) -> dict[str, Any]:
+        return {"type": "count", "size": self.size, "every": self.every}
 
     def __str__(self) -> str:
         return f"{self.size} rows" + (f" every {self.every}" if self.every != self.size else "")
@@ -38,6 +62,15 @@ class TimeWindow(Window):
     offset: timedelta = timedelta(0)
     session: bool = False
 
+    def config(self) -> dict[str, Any]:
+        kind = "session" if self.session else "sliding" if self.every != self.size else "tumbling"
+        return {
+            "type": kind,
+            "size_us": self.size // _US,
+            "every_us": self.every // _US,
+            "offset_us": self.offset // _US,
+        }
+
     def __str__(self) -> str:
         if self.session:
             return f"session with a gap of {spell_duration(self.size)}"
@@ -50,6 +83,10 @@ class TimeWindow(Window):
 class Trigger:
     """What makes a window give an early row."""
 
+    def config(self) -> dict[str, Any]:
+        """The trigger as it is written down."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class Every(Trigger):
@@ -57,6 +94,9 @@ class Every(Trigger):
 
     interval: timedelta
     clock: Clock = "event"
+
+    def config(self) -> dict[str, Any]:
+        return {"type": "every", "interval_us": self.interval // _US, "clock": self.clock}
 
     def __str__(self) -> str:
         return f"every {spell_duration(self.interval)} of {self.clock} time"
@@ -67,6 +107,9 @@ class AfterCount(Trigger):
     """Early rows after so many rows; made by `after_count`."""
 
     count: int
+
+    def config(self) -> dict[str, Any]:
+        return {"type": "after_count", "count": self.count}
 
     def __str__(self) -> str:
         return f"after {self.count} rows"
@@ -79,9 +122,10 @@ class When(Trigger):
     condition: Expr
     once: bool = True
 
-    def __str__(self) -> str:
-        from headgate.graph.plan import expression_text
+    def config(self) -> dict[str, Any]:
+        return {"type": "when", "condition": expression_text(self.condition), "once": self.once}
 
+    def __str__(self) -> str:
         return f"when {expression_text(self.condition)}{' once' if self.once else ''}"
 
 
@@ -184,8 +228,7 @@ def every(interval: Duration, *, clock: Clock = "event") -> Trigger:
     """
     if clock not in ("event", "processing"):
         raise GraphError(
-            "the clock of every is not known",
-            expected="'event' or 'processing'",
+            "the clock of every must be 'event' or 'processing'",
             got=repr(clock),
             remedy="use one of the two",
             location=user_location(),

@@ -11,9 +11,6 @@ from headgate.home.model import CheckpointRecord
 from headgate.runtime.status import step_watermark
 from headgate.ui.model.view import View
 
-# What gives a row for each row that it gets: its counts follow from those around it.
-_ONE_FOR_ONE = ("select", "with_columns", "drop")
-
 
 @dataclass(frozen=True)
 class SideView(View):
@@ -147,21 +144,20 @@ def _node(
         state_rows=state.get("rows", none),
         state_bytes=state.get("bytes", none),
         behind=offsets.behind() if offsets else None,
-        watermark=step_watermark(record, step.kind, step.id),
-        detail={name: value for name, value in step.detail.items() if name != "state_key"},
+        watermark=step_watermark(record, step.role, step.id),
+        detail={"address": step.address, **step.labels} if step.address else dict(step.labels),
         schema=step.schema,
     )
 
 
 def describe(step: Step) -> str:
     """What a step does, in one line."""
-    detail = step.detail
-    for name in ("address", "expression", "on"):
-        if detail.get(name):
-            prefix = "on " if name == "on" else ""
-            return f"{prefix}{detail[name]}"
-    shown = [f"{name} {value}" for name, value in detail.items() if name != "state_key" and value]
-    return ", ".join(shown)
+    if step.address:
+        return step.address
+    for name, prefix in (("expression", ""), ("on", "on ")):
+        if step.labels.get(name):
+            return f"{prefix}{step.labels[name]}"
+    return ", ".join(f"{name} {text}" for name, text in step.labels.items() if text)
 
 
 class _Flow:
@@ -194,7 +190,7 @@ class _Flow:
         if counted is not None:
             return counted
         behind = self._taken_behind(step, output)
-        if behind is None and step.kind in (*_ONE_FOR_ONE, "union"):
+        if behind is None and (step.one_for_one or len(step.inputs) > 1):
             return self._sum_of_inputs(step)
         return behind
 
@@ -204,7 +200,7 @@ class _Flow:
             if len(user.inputs) != 1:
                 continue
             taken = self._counted(user, "records_in")
-            if taken is None and user.kind in _ONE_FOR_ONE:
+            if taken is None and user.one_for_one:
                 taken = self._taken_behind(user, "out")
             if taken is not None:
                 return taken
@@ -226,6 +222,6 @@ class _Flow:
     def _counted(self, step: Step, metric: str) -> int | None:
         """A step's own count: named steps have one, but for unions, and 0 if none is written."""
         metrics = self._counts.get(step.id, {})
-        counts = bool(metrics) or (step.named and step.kind != "union")
+        counts = bool(metrics) or step.named
         has = bool(step.inputs) if metric == "records_in" else True
         return int(metrics.get(metric, 0)) if counts and has else None

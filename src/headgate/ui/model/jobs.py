@@ -164,7 +164,7 @@ def summary(job: JobHome, status: JobStatus) -> JobSummary:
     end = None if status.state in LIVE else _end(status)
     until = end or (now() if status.state in LIVE else None)
     steps = run.graph()["steps"] if run else []
-    sinks = [str(step["id"]) for step in steps if step["kind"] == "sink"]
+    sinks = [str(step["id"]) for step in steps if step["role"] == "sink"]
     marks = record.watermark_after if record else None
     return JobSummary(
         jid=job.name,

@@ -60,16 +60,16 @@ class OutputsView(View):
 def outputs_view(job: str, run: RunHome | None) -> OutputsView:
     """The sinks that can be looked into."""
     steps = run.graph()["steps"] if run else []
-    return OutputsView(job, tuple(str(s["id"]) for s in steps if s["kind"] == "sink"))
+    return OutputsView(job, tuple(str(s["id"]) for s in steps if s["role"] == "sink"))
 
 
 def output_view(job: str, run: RunHome | None, sink: str, *, limit: int) -> OutputView:
     """Read the end of a sink's topic; only addresses of the job's own graph are read."""
     steps = run.graph()["steps"] if run else []
-    step = next((s for s in steps if s["kind"] == "sink" and s["id"] == sink), None)
+    step = next((s for s in steps if s["role"] == "sink" and s["id"] == sink), None)
     if step is None:
         raise NotFoundError(f"job '{job}' has no such sink")
-    address = str(step["detail"].get("address", ""))
+    address = str(step["address"])
     count: int | None = None
     text: str | None = None
     found: list[TopicRecord] = []

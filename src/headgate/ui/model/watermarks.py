@@ -56,12 +56,12 @@ def watermarks_view(job: str, run: RunHome | None) -> WatermarksView:
     declared = {
         str(step["id"])
         for step in run.graph()["steps"]
-        if step["kind"] == "source" and step["detail"].get("event_time")
+        if step["role"] == "source" and step["labels"].get("event_time")
     }
     undeclared = [
         str(step["id"])
         for step in run.graph()["steps"]
-        if step["kind"] == "source" and str(step["id"]) not in declared
+        if step["role"] == "source" and str(step["id"]) not in declared
     ]
     held = time.holder() if time else None
     sources = []

@@ -1,0 +1,25 @@
+"""Headgate's own kinds, all of them: importing this module makes them known by name."""
+
+from headgate.steps.lookup import LookupStep, TableStep
+from headgate.steps.process.step import ProcessStep
+from headgate.steps.sink import SinkStep
+from headgate.steps.source import SourceStep
+from headgate.steps.stateless.columns import Drop, Select, Where, WithColumns
+from headgate.steps.stateless.transform import Transform
+from headgate.steps.stateless.union import Union
+from headgate.steps.window import WindowStep
+
+__all__ = [
+    "Drop",
+    "LookupStep",
+    "ProcessStep",
+    "Select",
+    "SinkStep",
+    "SourceStep",
+    "TableStep",
+    "Transform",
+    "Union",
+    "Where",
+    "WindowStep",
+    "WithColumns",
+]

@@ -1,0 +1,200 @@
+"""Tables: the latest row of each key of a changelog topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, DataType, StructType
+
+from headgate import jvm
+from headgate.base.durations import Duration
+from headgate.base.errors import GraphError, user_location
+from headgate.connectors.base import Expr, Source
+from headgate.graph.analysis import analysed, column, expression_text
+from headgate.graph.compiling import Compiling
+from headgate.graph.hidden import POSITION
+from headgate.graph.operation import Operation, RawSource, Shape
+from headgate.graph.plan import Node, Plan
+from headgate.steps.source.raw import decoded, made_by_function, source_schema
+
+DELETED = "__hg_deleted"
+KEY = "__hg_k"
+"""Stands before the number of a key's part in the name of its column."""
+
+
+@dataclass(frozen=True)
+class TableStep(Operation):
+    """Reads a changelog; the keys and `delete_when` are over its columns."""
+
+    reads: RawSource
+    key: tuple[Expr, ...]
+    delete_when: Expr | None
+    kind = "table"
+    shape = Shape.TABLE
+
+    @property
+    def source(self) -> RawSource:
+        return self.reads
+
+    def reading(self, source: Source) -> Operation:
+        return replace(self, reads=source)
+
+    def config(self) -> Mapping[str, Any]:
+        made: dict[str, Any] = {"key": self.key_texts}
+        if self.delete_when is not None:
+            made["delete_when"] = expression_text(self.delete_when)
+        return made
+
+    def labels(self) -> Mapping[str, str]:
+        return {**self.config(), "key": ", ".join(self.key_texts)}
+
+    @property
+    def key_texts(self) -> list[str]:
+        """The parts of the key as they were written."""
+        return [expression_text(key) for key in self.key]
+
+    @property
+    def record_key(self) -> Sequence[str]:
+        return self.key_texts
+
+    @property
+    def key_columns(self) -> list[str]:
+        """The columns of the table's changes that hold the parts of the key."""
+        return [f"{KEY}{number}" for number in range(len(self.key))]
+
+    def keys(self, input: int) -> tuple[Expr, ...]:
+        return tuple(self.key_columns)
+
+    def check(self) -> None:
+        if isinstance(self.reads, Source):
+            self.reads.check()
+
+    def frame(self, job: Compiling, node: Node, inputs: Sequence[DataFrame]) -> DataFrame:
+        """The changes: the table's columns, the parts of the key, position and deleted."""
+        name = node.step.id
+        if isinstance(self.reads, Source):
+            df = decoded(
+                job.spark,
+                name,
+                self.reads,
+                node.schemas["out"],
+                malformed="fail",
+                table=True,
+                key_columns=self._plain_keys(node),
+            )
+            deleted = F.col(DELETED)
+        else:
+            made = made_by_function(job.spark, name, self.reads)
+            df = made.withColumn(POSITION, F.lit(None).cast("long"))
+            deleted = F.lit(False)
+        if self.delete_when is not None:
+            deleted = deleted | F.coalesce(column(self.delete_when), F.lit(False))
+        keys = {name: column(k) for name, k in zip(self.key_columns, self.key, strict=True)}
+        return jvm.normal_keys(df.withColumns({**keys, DELETED: deleted}), list(keys))
+
+    def _plain_keys(self, node: Node) -> list[str]:
+        """The key's columns, into which a tombstone's key is read; none if a part is an expression.
+
+        A tombstone has nothing but its key, from which an expression's columns cannot be told.
+        """
+        names = node.schemas["out"].names
+        plain = [k for k in self.key if isinstance(k, str) and k in names]
+        return plain if len(plain) == len(self.key) else []
+
+    @classmethod
+    def detail_1(cls, address: str, config: Mapping[str, Any]) -> dict[str, str]:
+        detail = {"address": address, "key": ", ".join(config["key"])}
+        if "delete_when" in config:
+            detail["delete_when"] = config["delete_when"]
+        return detail
+
+
+class Table:
+    """The latest row of each key of a changelog topic."""
+
+    def __init__(self, plan: Plan, node: Node, key_types: Sequence[DataType]) -> None:
+        self._plan = plan
+        self._node = node
+        self._key_types = tuple(key_types)
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self._node.step.id
+
+    @property
+    def schema(self) -> StructType:
+        """The table's columns."""
+        return self._node.schemas["out"]
+
+    @property
+    def _key_texts(self) -> list[str]:
+        operation = self._node.operation
+        assert isinstance(operation, TableStep)
+        return operation.key_texts
+
+
+def expressions(given: Expr | Sequence[Expr]) -> tuple[Expr, ...]:
+    """One expression or several, as several."""
+    return (given,) if isinstance(given, str | Column) else tuple(given)
+
+
+def key_types(
+    plan: Plan, df: DataFrame, keys: Sequence[Expr], step: str, what: str
+) -> list[DataType]:
+    """The types of a key's parts."""
+    made = [column(k).alias(f"k{i}") for i, k in enumerate(keys)]
+    found = analysed(df, step, lambda d: d.select(*made), what)
+    plan.note_changing(step, found)
+    return [field.dataType for field in found.schema.fields]
+
+
+def add_table(
+    plan: Plan,
+    name: str,
+    source: RawSource,
+    key: Expr | Sequence[Expr],
+    delete_when: Expr | None,
+    ttl: Duration | None,
+) -> Table:
+    """Write a table down."""
+    plan.check_name(name, "table")
+    if ttl is not None:
+        raise GraphError(
+            "ttl is not supported for tables in this version",
+            step=name,
+            remedy="leave it out, and delete rows with tombstones or delete_when",
+            location=user_location(),
+        )
+    keys = expressions(key)
+    if not keys:
+        raise GraphError(
+            "the table has no key", step=name, remedy='name it: key="id"', location=user_location()
+        )
+    schema = source_schema(plan, name, source)
+    if isinstance(source, Source):
+        source.check_table()
+    prototype = plan.prototype(schema)
+    types = key_types(plan, prototype, keys, name, "the table's key")
+    if delete_when is not None:
+        _check_condition(prototype, name, delete_when)
+    node = plan.add(name, TableStep(source, keys, delete_when), {"out": schema})
+    return Table(plan, node, types)
+
+
+def _check_condition(prototype: DataFrame, name: str, delete_when: Expr) -> None:
+    condition = column(delete_when)
+    typed = analysed(prototype, name, lambda df: df.select(condition.alias("c")), "delete_when")
+    if not isinstance(typed.schema["c"].dataType, BooleanType):
+        raise GraphError(
+            "delete_when must be a condition",
+            step=name,
+            expected="BOOLEAN",
+            got=typed.schema["c"].dataType.simpleString().upper(),
+            remedy='write a comparison, for instance delete_when="deleted = true"',
+            location=user_location(),
+        )

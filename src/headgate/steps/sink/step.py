@@ -1,0 +1,102 @@
+"""A sink step: rows that leave the job through a connector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql.types import StructField, StructType
+
+from headgate.base.errors import GraphError, user_location
+from headgate.connectors.base import Expr, Sink
+from headgate.graph.analysis import analysed, column, expression_text
+from headgate.graph.hidden import PREFIX
+from headgate.graph.operation import Operation, Shape
+from headgate.graph.plan import Node
+from headgate.graph.port import Port
+
+PARTS = "parts"
+"""The schema of a sink node: the hidden columns from which the parts of its records are made."""
+
+
+@dataclass(frozen=True)
+class SinkStep(Operation):
+    """Rows that leave the job; `parts` are the expressions of a record's key, headers, ..."""
+
+    to: Sink
+    parts: Mapping[str, str] = field(default_factory=dict)
+    kind = "sink"
+    shape = Shape.SINK
+
+    @property
+    def sink(self) -> Sink:
+        return self.to
+
+    def writing(self, sink: Sink) -> Operation:
+        return SinkStep(sink, self.parts)
+
+    def config(self) -> Mapping[str, Any]:
+        return dict(self.parts)
+
+    def labels(self) -> Mapping[str, str]:
+        return dict(self.parts)
+
+    def check(self) -> None:
+        self.to.check()
+
+    @classmethod
+    def detail_1(cls, address: str, config: Mapping[str, Any]) -> dict[str, str]:
+        return {"address": address, **config}
+
+
+def add_sink(port: Port, name: str, sink: Sink) -> Node:
+    """Write a sink down."""
+    plan = port.plan
+    plan.check_name(name, "sink")
+    if not isinstance(sink, Sink):
+        raise GraphError(
+            "a sink is needed here",
+            step=name,
+            expected="a topic, LogSink, FilesSink, ConsoleSink, ...",
+            got=repr(sink),
+            remedy="give a sink",
+            location=user_location(),
+        )
+    with _located(name):
+        sink.describe()
+    parts = StructType()
+    for part, expression in sink.lead().items():
+        parts = parts.add(_part(port, name, sink, part, expression))
+    with _located(name):
+        sink.check_rows(port.schema)
+    texts = {part: expression_text(expression) for part, expression in sink.lead().items()}
+    return plan.add(
+        name,
+        SinkStep(sink, texts),
+        {PARTS: parts},
+        inputs=[port.edge],
+        outputs=(),
+        schema=port.schema,
+    )
+
+
+def _part(port: Port, step: str, sink: Sink, part: str, expression: Expr) -> StructField:
+    """The column of a part of the records that a sink writes, in the type that it writes."""
+    made = column(expression)
+    typed = analysed(port.prototype(), step, lambda df: df.select(made), f"the sink's {part}")
+    port.plan.note_changing(step, typed)
+    with _located(step):
+        return StructField(PREFIX + part, sink.lead_type(part, typed.schema[0].dataType))
+
+
+@contextmanager
+def _located(step: str) -> Iterator[None]:
+    """Let errors of a connector name the step, and the line where it was written."""
+    try:
+        yield
+    except GraphError as error:
+        error.step = error.step or step
+        error.location = error.location or user_location()
+        raise

@@ -1,0 +1,1 @@
+"""Homes as older versions wrote them must go on."""
