@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.brokers import KafkaBroker, PulsarBroker
-from headgate.connectors.topic_client import open_topic
+from headgate.connectors.topics import open_topic
 from headgate.home.layout import Home
 
 _MEGABYTES = {"kafka": 45, "pulsar": 252}

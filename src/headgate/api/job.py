@@ -18,6 +18,7 @@ from headgate.base.settings import Checkpoints, Restart, no_restart
 from headgate.connectors.base import Expr
 from headgate.graph import Graph
 from headgate.graph.check import warnings_of
+from headgate.graph.definition import JobDefinition
 from headgate.graph.operation import RawSource
 from headgate.graph.plan import BuiltJob, Plan
 from headgate.graph.port import KeyedPort, Port
@@ -146,13 +147,10 @@ def _keyed(step: str, input: str, given: object) -> KeyedPort:
 
 
 @dataclass(frozen=True)
-class JobDef:
+class JobDef(JobDefinition):
     """A job that can be checked, drawn, run and tested; made by `@headgate.job`."""
 
-    name: str
     function: Callable[[Job], None]
-    checkpoints: Checkpoints
-    restart: Restart
 
     def build(
         self,
@@ -204,6 +202,6 @@ def job(
         )
 
     def define(function: Callable[[Job], None]) -> JobDef:
-        return JobDef(name, function, checkpoints or Checkpoints(), restart or no_restart())
+        return JobDef(name, checkpoints or Checkpoints(), restart or no_restart(), function)
 
     return define

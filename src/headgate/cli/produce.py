@@ -16,7 +16,7 @@ from headgate.base.errors import UsageError
 from headgate.cli.common import Ui
 
 if TYPE_CHECKING:
-    from headgate.connectors.log.format import Record
+    from headgate.connectors.records import Record
 
 _CHUNK = 50_000
 _WAIT_SECONDS = 0.2
@@ -63,7 +63,7 @@ class Lines:
 
     def record(self, line: bytes) -> Record | None:
         """The record of a line, or nothing if it is blank."""
-        from headgate.connectors.log.format import Record
+        from headgate.connectors.records import Record
 
         self.number += 1
         try:

@@ -215,7 +215,7 @@ def _cell(value: int | str | None) -> str:
 
 
 def _open(address: str, options: list[str] | None) -> TopicClient:
-    from headgate.connectors.topic_client import open_topic
+    from headgate.connectors.topics import open_topic
 
     return open_topic(address, parse_client_options(options))
 

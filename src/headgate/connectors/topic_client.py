@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, Protocol, TypeAlias
 
 from headgate.base.durations import spell_duration
-from headgate.base.errors import HeadgateError, UsageError
-from headgate.connectors.log.format import Record
+from headgate.base.errors import HeadgateError
+from headgate.connectors.records import Record
 
 Place: TypeAlias = Literal["earliest", "latest"] | datetime
 """Where reading begins; a time means the first record at or after it."""
@@ -167,34 +167,3 @@ def as_text(data: bytes | str | None) -> str | None:
         return data.decode()
     except UnicodeDecodeError:
         return "base64:" + base64.b64encode(data).decode()
-
-
-def open_topic(address: str, options: Mapping[str, str] | None = None) -> TopicClient:
-    """The client for an address; `options` are settings of a broker's client.
-
-    >>> open_topic("log:data/orders").exists()
-    False
-    """
-    scheme, _, rest = address.partition(":")
-    if scheme == "kafka" and rest:
-        from headgate.connectors.kafka.topic import KafkaTopic
-
-        return KafkaTopic(address, options or {})
-    if scheme in ("pulsar", "pulsar+ssl") and rest:
-        from headgate.connectors.pulsar.topic import PulsarTopic
-
-        return PulsarTopic(address, options or {})
-    if scheme != "log" or not rest:
-        raise UsageError(
-            f"'{address}' is not a topic's address",
-            expected="log:PATH, kafka://host:port/topic or pulsar://host:port/topic",
-            remedy=f"did you mean log:{address}?" if not rest else "name a folder: log:data/orders",
-        )
-    from headgate.connectors.log.topic import LogTopic
-
-    if options:
-        raise UsageError(
-            "a log topic has no client to set options of",
-            remedy="leave out --option, which is for brokers",
-        )
-    return LogTopic(rest)

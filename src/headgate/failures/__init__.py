@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from headgate.base.secrets import redact, shown
+from headgate.failures.places import place_text
 
 
 class Reason(Enum):
@@ -282,7 +283,9 @@ def _ours(kind: str, rest: str) -> Failure:
         data = {}
     step = data.get("step")
     if kind == "MALFORMED":
-        where = f"{data.get('topic')} partition {data.get('partition')} {_place(data)}"
+        topic = str(data.get("topic"))
+        place = place_text(topic, data.get("offset"))
+        where = f"{topic} partition {data.get('partition')} {place}"
         sentence = f"the record at {where} does not parse: {data.get('reason')}; it begins with "
         return Failure(Reason.MALFORMED_RECORD, sentence + repr(str(data.get("text"))[:80]), step)
     if kind == "TOPIC_MISSING":
@@ -334,16 +337,6 @@ def _replaced(data: dict[str, Any]) -> str:
         f"{data.get('address')} was deleted and made again: it has the id {now}, and what was read "
         f"had {was}"
     )
-
-
-def _place(data: dict[str, Any]) -> str:
-    """Where a record is in its partition; a Pulsar message has no offset, but an id."""
-    offset = data.get("offset")
-    if str(data.get("topic")).startswith("pulsar") and isinstance(offset, int):
-        from headgate.connectors.pulsar.ids import from_number  # connectors know of failures
-
-        return f"message {from_number(offset)}"
-    return f"offset {offset}"
 
 
 def broker_reason(kind: str, system: Reason) -> Reason:

@@ -12,7 +12,7 @@ from headgate.base.secrets import shown
 from headgate.base.settings import Checkpoints, Restart
 
 if TYPE_CHECKING:
-    from headgate.api.job import JobDef
+    from headgate.graph.definition import JobDefinition
     from headgate.runtime.options import RunOptions
 
 Setting = dict[str, str]
@@ -21,7 +21,7 @@ value is), environment, run or headgate."""
 
 
 def configuration(
-    job: JobDef,
+    job: JobDefinition,
     options: RunOptions,
     *,
     params: Mapping[str, str],

@@ -17,7 +17,7 @@ from headgate.snapshots.savepoints import create_savepoint
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from headgate.api.job import JobDef
+    from headgate.graph.definition import JobDefinition
 
 _POLL_SECONDS = 0.05
 
@@ -27,7 +27,7 @@ class RunHandle:
 
     def __init__(
         self,
-        job: JobDef,
+        job: JobDefinition,
         spark: SparkSession | None,
         params: Mapping[str, str],
         home: str | None,
@@ -101,7 +101,7 @@ class RunHandle:
 
 
 def start(
-    job: JobDef,
+    job: JobDefinition,
     *,
     spark: SparkSession | None = None,
     restore: str | None = None,

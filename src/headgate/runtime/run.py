@@ -57,8 +57,8 @@ from headgate.snapshots.savepoints import SavepointRecord, create_savepoint
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from headgate.api.job import JobDef
     from headgate.compile import CompiledJob
+    from headgate.graph.definition import JobDefinition
     from headgate.graph.plan import BuiltJob
 
 __all__ = ["RunOptions", "RunOutcome", "run"]
@@ -69,7 +69,7 @@ _IDLE_NEWS_MS = 1000
 
 
 def run(
-    job: JobDef,
+    job: JobDefinition,
     *,
     home: str | None = None,
     name: str | None = None,
@@ -138,7 +138,7 @@ class _Start:
 
     def __init__(
         self,
-        job: JobDef,
+        job: JobDefinition,
         options: RunOptions,
         stop: StopRequest,
         display: Display,

@@ -29,7 +29,7 @@ class StandInJob(JobDef):
     def of(job: JobDef, folder: Path) -> StandInJob:
         """The stand-in of a job."""
         # a test sees the first failure, and not after the job's delays
-        return StandInJob(job.name, job.function, job.checkpoints, no_restart(), folder)
+        return StandInJob(job.name, job.checkpoints, no_restart(), job.function, folder)
 
     def build(
         self,

@@ -30,7 +30,7 @@ from confluent_kafka.admin import (
 )
 
 from headgate.connectors.kafka.access import ANSWER_SECONDS, KafkaAccess, KafkaAddress
-from headgate.connectors.log.format import Record
+from headgate.connectors.records import Record
 from headgate.connectors.topic_client import (
     NewTopic,
     NotAcknowledgedError,

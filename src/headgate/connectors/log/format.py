@@ -10,6 +10,7 @@ import zlib
 from dataclasses import dataclass
 
 from headgate.base.errors import UsageError
+from headgate.connectors.records import Record
 
 _PLAIN, _KEYED = ".jsonl", ".keyed.jsonl"
 _NO_KEY = "\\N"
@@ -17,18 +18,6 @@ _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _UNESCAPES = {escaped: char for char, escaped in _ESCAPES.items()}
 _ESCAPE = str.maketrans(_ESCAPES)
 _ESCAPED = re.compile(r"\\.")
-
-
-@dataclass(frozen=True)
-class Record:
-    """A record to append: a value, or None to delete what its key names.
-
-    >>> Record('{"id": 1}')
-    Record(value='{"id": 1}', key=None)
-    """
-
-    value: str | None
-    key: str | None = None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 
 from headgate.base.errors import UsageError
 from headgate.connectors.log.files import TopicFiles
-from headgate.connectors.log.format import Record
+from headgate.connectors.records import Record
 from headgate.connectors.topic_client import (
     NewTopic,
     PartitionFacts,

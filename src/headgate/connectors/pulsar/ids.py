@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from headgate.base.errors import GraphError
+from headgate.failures.places import register_place
 
 if TYPE_CHECKING:
     import pulsar
@@ -91,3 +92,6 @@ def from_number(number: int) -> Place:
     """The place of such a number; a message without a batch is told as the first of one."""
     entry, batch = number >> _BATCH_BITS, number & (1 << _BATCH_BITS) - 1
     return Place(entry >> _ENTRY_BITS, entry & (1 << _ENTRY_BITS) - 1, batch)
+
+
+register_place("pulsar", lambda number: f"message {from_number(number)}")

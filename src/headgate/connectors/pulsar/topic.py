@@ -16,10 +16,10 @@ from typing import Any
 import pulsar
 
 from headgate.base.errors import GraphError, HeadgateError, NotFoundError, UsageError
-from headgate.connectors.log.format import Record
 from headgate.connectors.pulsar.admin import PulsarAdmin, PulsarAdminError
 from headgate.connectors.pulsar.client import PulsarAccess
 from headgate.connectors.pulsar.names import PulsarTopicName, address_of, split_pulsar_address
+from headgate.connectors.records import Record
 from headgate.connectors.topic_client import (
     EntryFacts,
     NewTopic,

@@ -12,7 +12,8 @@ from datetime import UTC, datetime, timedelta
 from headgate.base.errors import HeadgateError, NotFoundError
 from headgate.base.secrets import shown
 from headgate.connectors.log.files import TopicFiles
-from headgate.connectors.topic_client import TopicRecord, open_topic
+from headgate.connectors.topic_client import TopicRecord
+from headgate.connectors.topics import open_topic
 from headgate.home.layout import RunHome
 from headgate.home.times import from_ms
 from headgate.ui.model.view import View

@@ -1,0 +1,39 @@
+"""Topics by their addresses: the client of whatever system one lives in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headgate.base.errors import UsageError
+from headgate.connectors.topic_client import TopicClient
+
+
+def open_topic(address: str, options: Mapping[str, str] | None = None) -> TopicClient:
+    """The client for an address; `options` are settings of a broker's client.
+
+    >>> open_topic("log:data/orders").exists()
+    False
+    """
+    scheme, _, rest = address.partition(":")
+    if scheme == "kafka" and rest:
+        from headgate.connectors.kafka.topic import KafkaTopic
+
+        return KafkaTopic(address, options or {})
+    if scheme in ("pulsar", "pulsar+ssl") and rest:
+        from headgate.connectors.pulsar.topic import PulsarTopic
+
+        return PulsarTopic(address, options or {})
+    if scheme != "log" or not rest:
+        raise UsageError(
+            f"'{address}' is not a topic's address",
+            expected="log:PATH, kafka://host:port/topic or pulsar://host:port/topic",
+            remedy=f"did you mean log:{address}?" if not rest else "name a folder: log:data/orders",
+        )
+    from headgate.connectors.log.topic import LogTopic
+
+    if options:
+        raise UsageError(
+            "a log topic has no client to set options of",
+            remedy="leave out --option, which is for brokers",
+        )
+    return LogTopic(rest)
