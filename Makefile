@@ -96,13 +96,15 @@ ui-screenshots: setup ## make the pictures in docs/images anew, from real jobs i
 	@$(BIN)/python -m tests.browser
 	@$(BIN)/python -m tests.ui.screenshots
 
-lint: $(INSTALLED) ## ruff (rules and format) and mypy --strict
+lint: $(INSTALLED) ## ruff (rules and format), mypy --strict, and imports between rooms
 	@echo "lint: ruff check"
 	@$(BIN)/ruff check .
 	@echo "lint: ruff format"
 	@$(BIN)/ruff format --check .
 	@echo "lint: mypy --strict"
 	@$(BIN)/mypy --strict
+	@echo "lint: imports between rooms"
+	@$(BIN)/lint-imports --no-logo
 
 format: $(INSTALLED) ## let ruff rewrite the Python files
 	@$(BIN)/ruff check --fix .

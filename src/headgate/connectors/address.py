@@ -83,6 +83,10 @@ class Topic(Source, Sink):
         return self._source.topic_ids(spark)
 
     @property
+    def client_names_no_topic(self) -> bool:
+        return self._source.client_names_no_topic
+
+    @property
     def may_lose(self) -> bool:
         return self._source.may_lose
 

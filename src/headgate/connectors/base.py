@@ -82,6 +82,11 @@ class Source:
         return None
 
     @property
+    def client_names_no_topic(self) -> bool:
+        """Whether failures of its client may lack the broker and the topic that they are about."""
+        return False
+
+    @property
     def may_lose(self) -> bool:
         """Whether it goes on although records are gone."""
         return False

@@ -85,3 +85,15 @@ def _shakes_hands(connection: socket.socket) -> bool:
             return True
     except ssl.SSLError:
         return True  # it answered, although it wants something else than we have
+
+
+def nobody_at(service: str) -> str:
+    """That no broker answers at an address, as the clients' own check says it.
+
+    >>> nobody_at("kafka://a:9092")
+    'no Kafka broker answers at a:9092'
+    """
+    system, _, servers = service.partition("://")
+    if system == "kafka":
+        return f"no Kafka broker answers at {servers}"
+    return f"no Pulsar broker answers at {service}"

@@ -36,8 +36,9 @@ def kafka_reads(built: BuiltJob) -> list[Read]:
     reading = {step.id for step in built.graph.steps if step.role in ("source", "table")}
     found = []
     for step, asked in connectors_of(built):
-        service = Service.of(asked) if step in reading and isinstance(asked, Source) else None
-        if service is not None and service.system == "kafka":
+        reads = step in reading and isinstance(asked, Source) and asked.client_names_no_topic
+        service = Service.of(asked) if reads else None
+        if service is not None:
             found.append(Read(step, asked.describe(), service))
     return found
 

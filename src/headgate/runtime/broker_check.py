@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from headgate.base.errors import HeadgateError, NotFoundError
 from headgate.connectors.base import Finding, Sink, Source
-from headgate.connectors.broker_probe import Service
+from headgate.connectors.broker_probe import Service, nobody_at
 from headgate.failures import Reason
 from headgate.graph import Step
 from headgate.graph.check import location_of
@@ -40,7 +40,7 @@ def findings(built: BuiltJob, spark: SparkSession) -> Iterator[tuple[Step, Findi
             yield node.step, Finding(address, silent[service], Reason.BROKER_UNREACHABLE)
             continue
         if _is_silent(connector):
-            silent[service] = _nobody(service)
+            silent[service] = nobody_at(service)
             yield node.step, Finding(address, silent[service], Reason.BROKER_UNREACHABLE)
             continue
         for finding in connector.live(spark):
@@ -58,14 +58,6 @@ def _is_silent(connector: Source | Sink) -> bool:
             return True
         time.sleep(_PAUSE_SECONDS)
     return False
-
-
-def _nobody(service: str) -> str:
-    """That no broker answers, as the clients' own check says it."""
-    system, _, servers = service.partition("://")
-    if system == "kafka":
-        return f"no Kafka broker answers at {servers}"
-    return f"no Pulsar broker answers at {service}"
 
 
 def _service(address: str) -> str:

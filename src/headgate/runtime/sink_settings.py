@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.base.secrets import shown
+from headgate.connectors.clusters import servers_of, with_servers
 from headgate.graph.formats import with_address
 from headgate.home.files import read_json, write_json
 from headgate.home.layout import RunHome
@@ -101,25 +102,13 @@ def with_new_servers(
 
     def moved(step: Mapping[str, Any]) -> Mapping[str, Any]:
         address, after = step["address"], addresses.get(step["id"], "")
-        was, topic = _split(address)
-        servers, _ = _split(after)
-        cluster = before.clusters.get(was)
+        servers = servers_of(after)
+        cluster = before.clusters.get(servers_of(address))
         if cluster is None or cluster != now.clusters.get(servers):
             return step
-        return with_address(step, f"kafka://{servers}/{topic}")
+        return with_address(step, with_servers(address, servers))
 
     return {**old, "steps": [moved(step) for step in old["steps"]]}
-
-
-def _split(address: str) -> tuple[str, str]:
-    """Servers and topic of a Kafka address; nothing of another.
-
-    >>> _split("kafka://a:9092,b:9092/orders"), _split("log:data/orders")
-    (('a:9092,b:9092', 'orders'), ('', ''))
-    """
-    scheme, _, rest = address.partition("://")
-    servers, _, topic = rest.partition("/")
-    return (servers, topic) if scheme == "kafka" else ("", "")
 
 
 def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:

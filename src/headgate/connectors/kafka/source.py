@@ -152,6 +152,10 @@ class KafkaSource(Source):
         return None if "error" in told else TopicIds.from_json(told)
 
     @property
+    def client_names_no_topic(self) -> bool:
+        return True
+
+    @property
     def may_lose(self) -> bool:
         return self._options()[0].get("on_data_loss") == "continue"
 

@@ -26,14 +26,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from headgate.base.errors import HeadgateError, NotFoundError, UsageError
-from headgate.connectors.log.format import (
-    LogRecord,
-    Record,
-    Segment,
-    from_line,
-    partition_of,
-    to_line,
-)
+from headgate.connectors.log.format import LogRecord, Segment, from_line, partition_of, to_line
+from headgate.connectors.records import Record
 
 _SEGMENT_RECORDS = 500_000
 _ATTEMPTS = 12
