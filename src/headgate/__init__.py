@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     )
     from headgate.connectors.base import Expr
     from headgate.graph import Graph
+    from headgate.graph.operation import Fit
     from headgate.runtime.handle import RunHandle, start
     from headgate.steps.lookup import Table, Wait
     from headgate.steps.process.arrow import ArrowContext, ArrowProcess, ColumnState, column_state
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
         timer,
         value_state,
     )
+    from headgate.steps.process.own_kind import StepKind
     from headgate.steps.source import EventTime, event_time
     from headgate.steps.window import (
         Trigger,
@@ -101,6 +103,7 @@ _WHERE = {
         "Lookup",
         "Processed",
         "SourceStream",
+        "StepKind",
         "Stream",
         "Windowed",
     ),
@@ -131,6 +134,7 @@ _WHERE = {
     ),
     "headgate.connectors.base": ("Expr",),
     "headgate.graph": ("Graph",),
+    "headgate.graph.operation": ("Fit",),
     "headgate.runtime.handle": (
         "RunHandle",
         "start",
@@ -161,6 +165,7 @@ _WHERE = {
         "timer",
         "value_state",
     ),
+    "headgate.steps.process.own_kind": ("StepKind",),
     "headgate.steps.source": (
         "EventTime",
         "event_time",
@@ -201,6 +206,7 @@ __all__ = [
     "EventTime",
     "Expr",
     "FilesSink",
+    "Fit",
     "Graph",
     "GraphError",
     "HeadgateError",
@@ -230,6 +236,7 @@ __all__ = [
     "Source",
     "SourceStream",
     "StartPosition",
+    "StepKind",
     "StorageError",
     "Stream",
     "Table",

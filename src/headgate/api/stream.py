@@ -18,6 +18,7 @@ from headgate.graph.plan import Node, Plan
 from headgate.graph.port import KeyedPort, Port
 from headgate.steps.lookup import Table, Wait, add_lookup
 from headgate.steps.process.declare import SideOutput
+from headgate.steps.process.own_kind import StepKind, add_own_step
 from headgate.steps.sink import add_sink
 from headgate.steps.stateless import add_columns_step, add_transform, add_union
 from headgate.steps.window import Panes, Trigger, Window, add_window
@@ -245,3 +246,10 @@ class Keyed:
         """
         node = add_window(self._keyed, name, assigner, aggregates, early, allowed_lateness, panes)
         return Windowed(Port(self._keyed.port.plan, node))
+
+    def step(self, name: str, kind: StepKind) -> Processed:
+        """A step of a kind of your own.
+
+        Example: `events.key_by("id").step("once", Dedupe(within="1 hour"))`
+        """
+        return Processed(Port(self._keyed.port.plan, add_own_step(self._keyed, name, kind)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -197,9 +197,15 @@ def _other_clocks(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[st
 
 
 def add_process(
-    plan: Plan, name: str, function: Process, inputs: Mapping[str, KeyedPort], on_error: OnError
+    plan: Plan,
+    name: str,
+    function: Process,
+    inputs: Mapping[str, KeyedPort],
+    on_error: OnError,
+    *,
+    operation: Callable[..., ProcessStep] = ProcessStep,
 ) -> Node:
-    """Write a process step down."""
+    """Write a process step down; `operation` makes it, from the fields of a ProcessStep."""
     plan.check_name(name, "process")
     if on_error not in ("fail", "side"):
         raise GraphError(
@@ -224,7 +230,7 @@ def add_process(
     expressions = {input: keyed.keys for input, keyed in inputs.items()}
     return plan.add(
         name,
-        ProcessStep(function, shape, expressions, names, on_error),
+        operation(function, shape, expressions, names, on_error),
         schemas,
         inputs=[keyed.port.edge for keyed in inputs.values()],
         outputs=tuple(schemas),

@@ -1,0 +1,1 @@
+"""Steps and sinks of one's own."""
