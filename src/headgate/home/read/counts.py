@@ -17,16 +17,17 @@ missing
 late
     Rows that came too late for their window, whether anything reads `.late` or not.
 dropped
-    Rows that the step let go because the job says so: ``missing="drop"``, or a filter.
+    Rows that the step let go because the job says so: ``missing="drop"``.
 waiting
     Rows that wait in the step now.
 side
     Rows that left by any other side output, by its name: `malformed`, or one of the user's.
 taken
-    Rows that went into windows or a function: what leaves are other rows, made by the step.
+    Rows that went into windows, a function or a transform: what leaves are rows of its own.
 
-So for every step that is counted: in = out + missing + late + dropped + waiting + side, or for a
-step that makes rows of its own: in = late + taken.
+So for a lookup and a sink: in = out + missing + late + dropped + waiting + side; and for a step
+that makes rows of its own: in = late + taken. Steps without a name are not counted: what a filter
+between two steps holds back is what left the one and did not come into the other.
 """
 
 from __future__ import annotations
@@ -98,10 +99,7 @@ def step_counts(
     outputs = [str(output) for output in step["outputs"] if output != "out"]
     sides = {output: own.get(f"{_SIDE}{output}", 0) for output in outputs}
     late = sides.get("late")
-    makes = into is not None and bool(step["stateful"]) and not tables
-    dropped = own.get("records_dropped")
-    if step["kind"] == "where" and into is not None:
-        dropped = into - own.get(_OUT, 0)
+    makes = bool(step["outputs"]) and not tables
     return StepCounts(
         records_in=into,
         table=changes,
@@ -109,7 +107,7 @@ def step_counts(
         unmatched=own.get("records_unmatched"),
         missing=sides.get("missing"),
         late=late,
-        dropped=dropped,
+        dropped=own.get("records_dropped"),
         waiting=waiting,
         taken=into - (late or 0) if makes and into is not None else None,
         side={name: n for name, n in sides.items() if name not in _COLUMNS},
