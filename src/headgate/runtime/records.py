@@ -16,7 +16,7 @@ from headgate.home.files import read_json
 from headgate.home.layout import RunHome
 from headgate.home.model import CheckpointRecord, Counts, Offset, SourceOffsets
 from headgate.home.read.counts import CHANGES, table_rows, tables_of
-from headgate.home.read.run import untold_tally
+from headgate.home.read.run import tally_of_records
 from headgate.home.tally import Tally
 from headgate.home.times import from_iso, from_ms
 from headgate.snapshots.spark_log import committed_batches, read_entry
@@ -179,7 +179,7 @@ class Recorder:
     def _tally(self) -> Tally:
         if self.last is None:
             return Tally()
-        return self.last.tally or untold_tally(self._run)
+        return self.last.tally or tally_of_records(self._run)
 
     def _rows(self, journal: _Journal) -> Counts:
         """A batch's counts, with the table rows of lookups: all that their tables gave."""

@@ -124,10 +124,10 @@ class RunFigures:
         """
         if self.newest is None:
             return Tally()
-        return self.newest.tally or untold_tally(self.run)
+        return self.newest.tally or tally_of_records(self.run)
 
 
-def untold_tally(run: RunHome) -> Tally:
+def tally_of_records(run: RunHome) -> Tally:
     """The tally of a run whose records have none, from the newest ones."""
     found = Tally()
     for record in run.checkpoint_log.last(RECENT):
