@@ -60,7 +60,7 @@ class Killed(BaseException):
 
 
 class CountedFiles:
-    """A store that counts what is asked of it, and dies before a given change."""
+    """A store that counts reads and changes, and dies before a given change."""
 
     def __init__(self, files: Any) -> None:
         self._files = files
@@ -144,6 +144,15 @@ def test_old_records_are_packed_and_still_found(tmp_path: Path) -> None:
     assert [r.id for r in page] == [SPAN - 2, SPAN - 1, SPAN]
     with pytest.raises(HeadgateError, match=rf"ck:3: it has ck:17 to ck:{ids[-1]}"):
         run.checkpoint(3)
+
+
+def test_records_are_packed_in_a_store_without_folders_and_locks() -> None:
+    job = Home("memory://packs").job("store")
+    run, ids = job.run("r1"), range(SPAN + KEEP)
+    fill(run, ids)
+    assert run.checkpoint_log.tidy(MANY) and not run.checkpoint_log.tidy(MANY)
+    assert len(run.files.list(f"{run.path}/checkpoints")) == KEEP
+    assert_whole(run, ids)
 
 
 def test_a_range_is_packed_only_when_enough_newer_ones_are_there(tmp_path: Path) -> None:

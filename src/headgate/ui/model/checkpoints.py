@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from headgate.home.event_tally import is_restore
 from headgate.home.layout import JobHome, RunHome
 from headgate.home.model import EventRecord
 from headgate.home.read.rows import CheckpointRow
@@ -17,6 +16,7 @@ from headgate.snapshots.savepoints import SavepointRecord, savepoints
 from headgate.snapshots.snapshot import restorable
 from headgate.snapshots.spark_log import pending_batch, read_entry
 from headgate.ui.model.history import History
+from headgate.ui.model.restores import Restored, last_restore, restored
 from headgate.ui.model.sizes import SizeBook
 from headgate.ui.model.statistics import Statistics, statistics
 from headgate.ui.model.view import View, as_name, flink
@@ -98,22 +98,6 @@ class LatestSavepoint(View):
 
 
 @dataclass(frozen=True)
-class Restored(View):
-    """The last time that the job went on from a snapshot."""
-
-    id: int | None
-    run: str
-    restore_timestamp: datetime = field(metadata=flink("restore_timestamp"))
-    is_savepoint: bool
-    how: str
-    """resumed, restored, forked or restarted."""
-    external_path: str | None
-    pid: int | None
-    version: str | None
-    """The version of Headgate that did it."""
-
-
-@dataclass(frozen=True)
 class Latest(View):
     """The newest of each kind."""
 
@@ -177,6 +161,7 @@ def checkpoints_view(
         shown.append(make.running(*running))
     own = [line for line in recent if line.checkpoint_type != "forked"]  # that was its parent's
     counts = _counts(figures, running)
+    done = [(line.id, line.latest_ack_timestamp) for line in recent]
     return CheckpointsView(
         job=job.name,
         run=run.id,
@@ -186,7 +171,7 @@ def checkpoints_view(
             recent[-1] if recent else None,
             _latest_savepoint(savepoints(job)),
             _failure(figures.events.last("failed")),
-            _restored(job, figures, recent),
+            restored(job, figures, done),
         ),
         summary=_summary(own),
         history=tuple(reversed(shown[-limit:])),
@@ -206,7 +191,7 @@ class RunLatest:
 def run_latest(job: JobHome, figures: RunFigures, sizes: SizeBook) -> RunLatest:
     """The counts and the newest checkpoint of a run."""
     newest = figures.newest
-    restore = _last_restore(figures)
+    restore = last_restore(figures)
     return RunLatest(
         _counts(figures, _in_progress(job, figures.run)),
         line_of(figures.run, CheckpointRow.of(newest), sizes) if newest else None,
@@ -355,46 +340,6 @@ def _failure(event: EventRecord | None) -> FailedCheckpoint | None:
         event.details.get("remedy"),
         event.details.get("step"),
     )
-
-
-def _last_restore(figures: RunFigures) -> EventRecord | None:
-    """The last start or restart that went on from a checkpoint."""
-    found = [figures.events.last("started"), figures.events.last("restarted")]
-    restores = [event for event in found if event is not None and is_restore(event)]
-    return max(restores, key=lambda event: event.at, default=None)
-
-
-def _restored(
-    job: JobHome, figures: RunFigures, recent: Sequence[CheckpointView]
-) -> Restored | None:
-    event, run = _last_restore(figures), figures.run
-    if event is None:
-        return None
-    how = str(event.details.get("how") or event.kind)
-    started = figures.events.last("started") or event
-    parent = figures.record.parent
-    versions = started.details.get("versions") or {}
-    pid = started.details.get("pid")
-    if parent is None or how in ("resumed", "restarted"):
-        id, path, label = _newest_by(figures, recent, event.at), run.spark, None
-    else:
-        id, label = parent.checkpoint, parent.savepoint
-        owner = job.home.job(parent.job) if parent.job else job
-        folder = f"{owner.path}/savepoints/{label}" if label else owner.run(parent.run).spark_path
-        path = job.files.location(folder)
-    return Restored(
-        id, run.id, event.at, label is not None, how, path, pid, versions.get("headgate")
-    )
-
-
-def _newest_by(figures: RunFigures, recent: Sequence[CheckpointView], when: datetime) -> int | None:
-    """The newest checkpoint that was completed by a time; a far one is searched by halves."""
-    done = [(line.id, line.latest_ack_timestamp) for line in recent if line.latest_ack_timestamp]
-    before = [id for id, at in done if at <= when]
-    if before or not done:
-        return before[-1] if before else None
-    found = figures.run.checkpoint_log.newest_by(when)
-    return found.id if found else None
 
 
 def _latest_savepoint(records: Sequence[SavepointRecord]) -> LatestSavepoint | None:
