@@ -58,7 +58,7 @@ class RunFigures:
 
     @property
     def records_in(self) -> int | None:
-        """Records that all sources gave since the run's line of parents began."""
+        """Records that all sources and tables gave since the run's line of parents began."""
         return left(self.newest.totals, self.newest.sources) if self.newest else None
 
     @property
