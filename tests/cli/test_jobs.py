@@ -161,11 +161,12 @@ def test_show_steps_is_a_table_of_counts(
     counted = lines.index("users_lookup counted  retries 1,200")
     rows = {line.split()[0]: line for line in lines[2:counted]}
     assert list(rows) == ["orders", "users", "users_lookup", "enriched"]
+    assert lines[1].split()[:7] == ["STEP", "KIND", "IN", "TABLE", "OUT", "MISSING", "SIDE"]
     assert rows["users_lookup"].split()[1:8] == [
-        "lookup", "11,954,220", "11,904,100", "missing", "120", "50,000", "9.1",
+        "lookup", "11,904,220", "50,000", "11,904,100", "120", "50,000", "9.1",
     ]  # fmt: skip
     assert "malformed 3" in rows["orders"]
-    assert rows["enriched"].split()[1:4] == ["sink", "11,904,100", "11,904,100"]
+    assert rows["enriched"].split()[1:5] == ["sink", "11,904,100", "–", "11,904,100"]
 
 
 def test_show_tells_offsets_and_the_last_failure(
@@ -256,6 +257,9 @@ def test_show_json_has_utc_times_and_a_version(
     assert steps["users_lookup"]["side"] == {"missing": 120}
     assert steps["users_lookup"]["counted"] == {"retries": 1200}
     assert steps["orders"]["records_in"] is None
+    lookup = steps["users_lookup"]
+    assert (lookup["records_in"], lookup["table_in"]) == (11_904_220, 50_000)
+    assert lookup["records_in"] == lookup["records_out"] + lookup["missing"]
     assert datetime.fromisoformat(data["since"]).tzinfo == UTC
 
 

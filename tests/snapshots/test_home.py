@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -175,3 +176,15 @@ def test_a_record_of_format_1_is_read(tmp_path: Path) -> None:
 
 def test_behind_counts_what_was_waiting() -> None:
     assert SourceOffsets({}, {"0": 5, "1": 7}, {"0": 8, "1": 7, "2": 4}).behind() == 7
+
+
+def test_counters_are_summed_in_the_read_model_alone() -> None:
+    """One definition of in and out: nobody else looks a counter up."""
+    source = Path(__file__).parents[2] / "src" / "headgate"
+    uses = re.compile(r"""(\.get\(|\[|startswith\()f?["']records_(in|out|dropped|unmatched)""")
+    found = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*.py")
+        if uses.search(path.read_text(encoding="utf-8"))
+    }
+    assert found == {"home/read/counts.py"}

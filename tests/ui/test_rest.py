@@ -83,7 +83,7 @@ def test_every_step_and_edge_has_its_true_count(made: Homes, client: TestClient,
     }
     nodes = {node["id"]: node for node in graph["nodes"]}
     lookup = nodes["users_lookup"]
-    assert lookup["records_in"] == truth.orders + truth.users
+    assert lookup["records_in"] == truth.orders and lookup["table_in"] == truth.users
     assert lookup["records_out"] == found and lookup["side"] == [
         {"output": "missing", "records": truth.missing}
     ]

@@ -20,6 +20,10 @@ class Checkpoints:
     job resumes exactly after a power cut. With ``"process"`` checkpoints survive the death of any
     process, but not a power cut or a crash of the operating system.
 
+    ``history`` is how many records of checkpoints are kept to be looked at, of those too whose
+    state is gone: by default more than a week's with a checkpoint every 10 seconds. It never
+    counts less than ``retain``.
+
     >>> Checkpoints(every="5 seconds", retain=10).interval
     datetime.timedelta(seconds=5)
     """
@@ -30,6 +34,7 @@ class Checkpoints:
     timeout: Duration = "10 minutes"
     tolerable_failures: int = 0
     durability: Literal["disk", "process"] = "disk"
+    history: int = 100_000
 
     def __post_init__(self) -> None:
         if parse_duration(self.every, what="Checkpoints.every") < SHORTEST:
@@ -46,6 +51,12 @@ class Checkpoints:
                 got=str(self.retain),
                 remedy="keep one or more",
             )
+        if self.history < 1:
+            raise UsageError(
+                "Checkpoints.history must be at least 1",
+                got=str(self.history),
+                remedy="keep one record or more",
+            )
         if self.on_cancel not in ("retain", "delete"):
             raise UsageError(
                 "Checkpoints.on_cancel is not known",
@@ -60,6 +71,11 @@ class Checkpoints:
                 got=repr(self.durability),
                 remedy="use 'disk' to survive power cuts, 'process' where they do not matter",
             )
+
+    @property
+    def records_kept(self) -> int:
+        """How many records are kept: those of checkpoints that are retained in any case."""
+        return max(self.history, self.retain)
 
     @property
     def interval(self) -> timedelta:

@@ -15,6 +15,8 @@ from headgate.cli.event_time import watermark_lines
 from headgate.cli.tables import DASH, local_time, number, size, table
 from headgate.home.layout import JobHome, RunHome
 from headgate.home.model import CheckpointRecord
+from headgate.home.read.counts import source_rows
+from headgate.home.read.steps import step_figures
 from headgate.runtime.lease import is_live
 from headgate.snapshots.hold import held
 from headgate.snapshots.prune import delete_checkpoint
@@ -45,6 +47,9 @@ def list_checkpoints(
     ui: Ui,
     job: JobArgument,
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 20,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every one that has a record; reads the whole history.")
+    ] = False,
     run: Annotated[
         str | None, typer.Option("--run", metavar="RUN", help="Of this run, such as r1.")
     ] = None,
@@ -52,7 +57,7 @@ def list_checkpoints(
     """List the checkpoints of a job's current run, the newest first."""
     home = ui.home.find(job)
     at = _run(home, run)
-    records = list(reversed(at.checkpoints(limit=limit))) if at else []
+    records = at.checkpoints(limit=None if everything else limit)[::-1] if at else []
     kept = set(restorable(at)) if at else set()
     pins = set(at.pinned()) if at else set()
     if not records:
@@ -93,8 +98,7 @@ def _list_text(records: list[CheckpointRecord], kept: set[int], pins: set[int]) 
                 local_time(record.triggered_at),
                 took,
                 size(sum(sizes.get("bytes", 0) for sizes in record.state.values())),
-                number(sum(m.get("records_out", 0) for s, m in record.rows.items()
-                           if s in record.sources)),
+                number(source_rows(record)),
                 "yes" if record.id in kept else "",
                 "yes" if record.id in pins else "",
             ]
@@ -134,22 +138,25 @@ def _show_text(snapshot: Snapshot) -> str:
     if record.phases:
         phases = "  ".join(f"{name} {ms:,} ms" for name, ms in record.phases.items())
         lines.append(f"phases    {phases}")
-    rows = []
-    for step, totals in record.totals.items():
-        state = record.state.get(step)
-        now = record.rows.get(step, {})
-        rows.append(
-            [
-                step,
-                number(now.get("records_in")),
-                number(now.get("records_out")),
-                number(totals.get("records_in")),
-                number(totals.get("records_out")),
-                number(state["rows"]) if state else DASH,
-                size(state["bytes"]) if state else DASH,
-            ]
-        )
-    head = ["STEP", "IN", "OUT", "TOTAL IN", "TOTAL OUT", "STATE ROWS", "STATE SIZE"]
+    rows = [
+        [
+            step.name,
+            number(step.batch.records_in),
+            number(step.batch.table),
+            number(step.batch.records_out),
+            number(step.totals.records_in),
+            number(step.totals.table),
+            number(step.totals.records_out),
+            number(step.state_rows),
+            size(step.state_bytes),
+        ]
+        for step in step_figures(snapshot.graph, record)
+        if step.is_counted
+    ]
+    head = [
+        "STEP", "IN", "TABLE", "OUT", "TOTAL IN", "TOTAL TABLE", "TOTAL OUT", "STATE ROWS",
+        "STATE SIZE",
+    ]  # fmt: skip
     lines.append(table(head, rows, right=head[1:]))
     for name, offsets in record.sources.items():
         at = ", ".join(f"{part}:{place}" for part, place in offsets.places())

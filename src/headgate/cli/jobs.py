@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any
 
@@ -12,17 +13,11 @@ from headgate.cli.common import Ui, command
 from headgate.cli.event_time import watermark_lines
 from headgate.cli.tables import DASH, local_time, number, size, table
 from headgate.home.layout import JobHome
-from headgate.home.model import CheckpointRecord, EventRecord, Owner
+from headgate.home.model import EventRecord, Owner
+from headgate.home.read.steps import StepFigures
 from headgate.home.resume_hint import start_command
 from headgate.home.times import now, to_iso
-from headgate.runtime.status import (
-    STATES,
-    JobStatus,
-    StepStatus,
-    job_status,
-    step_statuses,
-    step_watermark,
-)
+from headgate.runtime.status import STATES, JobStatus, job_status
 from headgate.runtime.waits import Wait
 
 
@@ -91,7 +86,7 @@ def show_job(
     """Show one job: its run, last checkpoint, steps and last failure."""
     home = ui.home.find(job)
     status = job_status(home)
-    rows = _steps(home, status)
+    rows = _steps(status)
     value = _job_json(status)
     value["steps"] = [_step_json(step) for step in rows]
     if status.crash is not None:
@@ -99,12 +94,13 @@ def show_job(
     ui.data(value, lambda: _show_text(home, status, rows if steps else None))
 
 
-def _steps(home: JobHome, status: JobStatus) -> list[StepStatus]:
-    run = home.current()
-    return step_statuses(run.graph(), status.checkpoint) if run else []
+def _steps(status: JobStatus) -> list[StepFigures]:
+    """The steps in the order of the graph; unnamed ones only if they count."""
+    found = status.figures.steps if status.figures else []
+    return [step for step in found if step.named or step.is_counted]
 
 
-def _show_text(home: JobHome, status: JobStatus, steps: list[StepStatus] | None) -> str:
+def _show_text(home: JobHome, status: JobStatus, steps: list[StepFigures] | None) -> str:
     head = [f"{status.name}  {status.state}"]
     if status.since:
         head[0] += f" since {local_time(status.since)}"
@@ -117,7 +113,7 @@ def _show_text(home: JobHome, status: JobStatus, steps: list[StepStatus] | None)
     lines = ["   ".join(part for part in head if part)]
     lines += [f"waiting      for {_waits_for(wait)}" for wait in status.waiting]
     if steps is not None:
-        lines.append(_steps_text(status, steps))
+        lines.append(_steps_text(steps))
     else:
         lines += _summary(status)
     if status.crash is not None:
@@ -153,39 +149,53 @@ def _summary(status: JobStatus) -> list[str]:
     return lines + watermark_lines(record, indent=13)
 
 
-def _steps_text(status: JobStatus, steps: list[StepStatus]) -> str:
-    head = [
-        "STEP", "KIND", "RECORDS IN", "RECORDS OUT", "SIDE", "STATE ROWS", "STATE SIZE",
-        "WATERMARK",
-    ]  # fmt: skip
-    counts = table(
-        head,
-        [
-            [
-                step.name,
-                step.kind,
-                number(step.records_in),
-                number(step.records_out),
-                "  ".join(f"{name} {count:,}" for name, count in step.side.items()),
-                number(step.state_rows),
-                size(step.state_bytes),
-                _watermark(status.checkpoint, step),
-            ]
-            for step in steps
-        ],
-        right=["RECORDS IN", "RECORDS OUT", "STATE ROWS", "STATE SIZE"],
-    )
+def _steps_text(steps: list[StepFigures]) -> str:
+    """One line a step; columns in which no step has anything are left out."""
+    columns: dict[str, list[str]] = {
+        "STEP": [step.name for step in steps],
+        "KIND": [step.kind for step in steps],
+        "IN": [number(step.totals.records_in) for step in steps],
+    }
+    for name, values in _rare(steps).items():
+        if any(values):
+            columns[name] = [number(value) for value in values]
+        if name == "TABLE":
+            columns["OUT"] = [number(step.totals.records_out) for step in steps]
+    if any(step.totals.side for step in steps):
+        columns["SIDE"] = [_named(step.totals.side) for step in steps]
+    columns["STATE ROWS"] = [number(step.state_rows) for step in steps]
+    columns["STATE SIZE"] = [size(step.state_bytes) for step in steps]
+    columns["WATERMARK"] = [_watermark(step) for step in steps]
+    right = [name for name in columns if name not in ("STEP", "KIND", "SIDE", "WATERMARK")]
+    rows = [list(row) for row in zip(*columns.values(), strict=True)]
     own = [
-        f"{step.name} counted  " + "  ".join(f"{name} {n:,}" for name, n in step.counted.items())
+        f"{step.name} counted  {_named(step.totals.counted)}"
         for step in steps
-        if step.counted
+        if step.totals.counted
     ]
-    return "\n".join([counts, *own])
+    return "\n".join([table(list(columns), rows, right=right), *own])
 
 
-def _watermark(record: CheckpointRecord | None, step: StepStatus) -> str:
-    mark = step_watermark(record, step.kind, step.name)
-    return mark.astimezone().strftime("%H:%M:%S") if mark else DASH
+def _rare(steps: list[StepFigures]) -> dict[str, list[int | None]]:
+    """Where rows went beside the main output, as `headgate.home.read.counts` says."""
+    totals = [step.totals for step in steps]
+    return {
+        "TABLE": [counts.table for counts in totals],
+        "UNMATCHED": [counts.unmatched for counts in totals],
+        "MISSING": [counts.missing for counts in totals],
+        "LATE": [counts.late for counts in totals],
+        "DROPPED": [counts.dropped for counts in totals],
+        "WAITING": [counts.waiting for counts in totals],
+        "TAKEN": [counts.taken for counts in totals],
+    }
+
+
+def _named(counts: Mapping[str, int]) -> str:
+    return "  ".join(f"{name} {count:,}" for name, count in counts.items())
+
+
+def _watermark(step: StepFigures) -> str:
+    return step.watermark.astimezone().strftime("%H:%M:%S") if step.watermark else DASH
 
 
 def _failure_text(failure: EventRecord) -> list[str]:
@@ -249,14 +259,24 @@ def _owner_json(owner: Owner) -> dict[str, Any]:
     return {name: value for name, value in owner.to_json().items() if name != "token"}
 
 
-def _step_json(step: StepStatus) -> dict[str, Any]:
+def _step_json(step: StepFigures) -> dict[str, Any]:
+    counts = step.totals
+    beside = {"missing": counts.missing, "late": counts.late, **counts.side,
+              "waiting": counts.waiting}  # fmt: skip
     return {
         "step": step.name,
         "kind": step.kind,
-        "records_in": step.records_in,
-        "records_out": step.records_out,
-        "side": dict(step.side),
+        "records_in": counts.records_in,
+        "table_in": counts.table,
+        "records_out": counts.records_out,
+        "unmatched": counts.unmatched,
+        "missing": counts.missing,
+        "late": counts.late,
+        "dropped": counts.dropped,
+        "waiting": counts.waiting,
+        "taken": counts.taken,
+        "side": {name: count for name, count in beside.items() if count is not None},
         "state_rows": step.state_rows,
         "state_bytes": step.state_bytes,
-        "counted": dict(step.counted),
+        "counted": dict(counts.counted),
     }

@@ -15,17 +15,6 @@ from headgate.graph.text import mermaid, outline
 FORMAT_VERSION = 2
 _NAMES_ONLY = ("table", "inputs", "timers", "required")
 """Parts of a config that have names of steps and fields, never text of the user's."""
-OWN_COUNTS = ("records_", "state_", "waiting_")
-"""How the names of Headgate's own counters begin; all others are counted by users."""
-
-
-def counted_by_users(counts: Mapping[str, int]) -> dict[str, int]:
-    """What functions of users have counted in a step, by name.
-
-    >>> counted_by_users({"records_in": 7, "unpaid": 2})
-    {'unpaid': 2}
-    """
-    return {name: n for name, n in sorted(counts.items()) if not name.startswith(OWN_COUNTS)}
 
 
 def operator_id(step: str) -> int:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import errno
-import fcntl
 import json
 import os
 import re
 import shutil
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -19,6 +16,7 @@ from typing import Any, BinaryIO, Protocol
 from urllib.parse import unquote, urlparse
 
 from headgate.base.errors import HeadgateError, StorageError, UsageError
+from headgate.base.locks import file_lock
 from headgate.home.disk import sync_folder, sync_tree
 from headgate.home.modes import OPEN, Modes, home_modes, make_folder
 
@@ -274,26 +272,11 @@ class LocalFiles:
     def locked(self, path: str, *, timeout: float = 10.0) -> Iterator[bool]:
         """Hold an advisory lock on a file."""
         target = self._at(path)
-        with self._clear("lock", path):
-            modes = self._make_folder(target.parent)
-            # The file stays: deleting it would let two processes lock two different files.
-            handle = _open_lock(target, modes.lock)
-        try:
-            deadline = time.monotonic() + timeout
-            while True:
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() > deadline:
-                        raise HeadgateError(
-                            f"{target} has been locked by another process for {timeout:.0f} s",
-                            remedy="wait for the other headgate command to end, then try again",
-                        ) from None
-                    time.sleep(0.02)
+        with contextlib.ExitStack() as held:
+            with self._clear("lock", path):
+                modes = self._make_folder(target.parent)
+                held.enter_context(file_lock(target, timeout=timeout, mode=modes.lock))
             yield True
-        finally:
-            os.close(handle)
 
     def _make_folder(self, folder: Path) -> Modes:
         """Make a folder if it is missing; gives the modes of what is written in it."""
@@ -331,15 +314,3 @@ class LocalFiles:
 
 def _with(mode: int) -> Callable[[str, int], int]:
     return lambda path, flags: os.open(path, flags, mode)
-
-
-def _open_lock(path: Path, mode: int) -> int:
-    try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
-    except OSError as error:
-        if error.errno != errno.EROFS:
-            raise
-        try:
-            return os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # it locks as well
-        except FileNotFoundError:
-            raise error from None

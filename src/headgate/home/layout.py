@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from headgate.base.errors import NotFoundError, UsageError
-from headgate.base.secrets import protect_address, redacted
+from headgate.base.secrets import protect_address
 from headgate.graph import formats as graph_formats
+from headgate.home.checkpoint_log import CheckpointLog
+from headgate.home.event_log import EventLog
 from headgate.home.files import Files, open_files, read_json, write_json
 from headgate.home.model import (
     VERSION,
@@ -24,13 +26,10 @@ from headgate.home.model import (
     RunRecord,
     check_version,
 )
-from headgate.home.status_note import unwritten
 from headgate.home.times import now
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 _RUN = re.compile(r"r(\d+)")
-_NUMBER = re.compile(r"(\d{10})\.json")
-_EVENT = re.compile(r"(\d{10})-[a-z_]+\.json")
 
 
 def default_home() -> str:
@@ -245,26 +244,33 @@ class RunHome:
         check_version(data, "graph.json", newest=graph_formats.NEWEST)
         return dict(graph_formats.current(data))
 
+    @cached_property
+    def checkpoint_log(self) -> CheckpointLog:
+        """The records of its checkpoints."""
+        return CheckpointLog(self.files, self.path)
+
+    def event_log(self) -> EventLog:
+        """What has happened to it by now."""
+        return EventLog(self.job, self.path)
+
     def checkpoint_ids(self) -> list[int]:
-        """Checkpoints that have a record, oldest first."""
-        names = self.files.list(f"{self.path}/checkpoints")
-        return [int(match[1]) for name in names if (match := _NUMBER.fullmatch(name))]
+        """Checkpoints that have a record, oldest first; reads every pack of a long history."""
+        return self.checkpoint_log.ids()
 
     def checkpoint(self, id: int) -> CheckpointRecord:
         """One checkpoint's record."""
-        data = read_json(self.files, f"{self.path}/checkpoints/{id:010d}.json")
-        if data is None:
-            ids = self.checkpoint_ids()
+        record = self.checkpoint_log.at(id)
+        if record is None:
+            ends = self.checkpoint_log.bounds()
             raise NotFoundError(
                 f"run {self.id} of job '{self.job.name}' has no checkpoint ck:{id}",
-                remedy=f"it has ck:{ids[0]} to ck:{ids[-1]}" if ids else "it has none yet",
+                remedy=f"it has ck:{ends[0]} to ck:{ends[1]}" if ends else "it has none yet",
             )
-        return CheckpointRecord.from_json(data)
+        return record
 
     def record_at(self, id: int) -> CheckpointRecord | None:
         """A checkpoint's record if there is one."""
-        data = read_json(self.files, f"{self.path}/checkpoints/{id:010d}.json")
-        return CheckpointRecord.from_json(data) if data else None
+        return self.checkpoint_log.at(id)
 
     def pinned(self) -> list[int]:
         """Checkpoints that are kept whatever retention does, oldest first."""
@@ -281,37 +287,20 @@ class RunHome:
 
     def checkpoints(self, *, limit: int | None = None) -> list[CheckpointRecord]:
         """Records of checkpoints, oldest first; the last ``limit`` of them."""
-        ids = self.checkpoint_ids()
-        return [self.checkpoint(id) for id in (ids if limit is None else ids[-limit:])]
+        return self.checkpoint_log.last(limit)
 
     def latest_checkpoint(self) -> CheckpointRecord | None:
         """The newest checkpoint's record."""
-        ids = self.checkpoint_ids()
-        return self.checkpoint(ids[-1]) if ids else None
+        return self.checkpoint_log.newest()
 
     def write_checkpoint(self, record: CheckpointRecord) -> None:
         """Keep a checkpoint's record."""
-        write_json(self.files, f"{self.path}/checkpoints/{record.id:010d}.json", record.to_json())
+        self.checkpoint_log.write(record)
 
     def events(self, *, limit: int | None = None) -> list[EventRecord]:
         """What happened to the run, oldest first; the last ``limit`` of it."""
-        folder = f"{self.path}/events"
-        later = unwritten(self.job, folder)  # what a full disk keeps in its driver's memory
-        found = {*self.files.list(folder), *later}
-        names = sorted(name for name in found if _EVENT.fullmatch(name))
-        records = []
-        for name in names if limit is None else names[-limit:]:
-            data = read_json(self.files, f"{folder}/{name}")
-            if data is None and name in later:
-                data = json.loads(later[name])
-            if data is not None:
-                records.append(EventRecord.from_json(data))
-        return records
+        return self.event_log().events(limit)
 
     def add_event(self, kind: str, **details: Any) -> EventRecord:
         """Write down that something happened."""
-        names = self.files.list(f"{self.path}/events")
-        last = max((int(m[1]) for n in names if (m := _EVENT.fullmatch(n))), default=0)
-        record = EventRecord(kind, now(), redacted(details))
-        write_json(self.files, f"{self.path}/events/{last + 1:010d}-{kind}.json", record.to_json())
-        return record
+        return self.event_log().add(kind, details)

@@ -12,6 +12,7 @@ from headgate.base.params import from_record, references
 from headgate.base.secrets import redacted
 from headgate.base.topic_ids import TopicIds
 from headgate.home.event_time import EventTimeRecord
+from headgate.home.tally import Tally
 from headgate.home.times import from_iso, to_iso
 
 VERSION = 1
@@ -300,6 +301,8 @@ class CheckpointRecord:
     """The watermark with which the batch ran."""
     event_time: EventTimeRecord | None = None
     """Each source's watermark after it; nothing if no source has event time."""
+    tally: Tally | None = None
+    """Of the run up to this checkpoint; nothing in a record of an older Headgate."""
 
     @property
     def watermark_after(self) -> datetime | None:
@@ -324,6 +327,7 @@ class CheckpointRecord:
             "sources": {name: s.to_json() for name, s in self.sources.items()},
             "watermark": to_iso(self.watermark),
             "event_time": self.event_time.to_json() if self.event_time else None,
+            "tally": self.tally.to_json() if self.tally else None,
         }
 
     @staticmethod
@@ -331,6 +335,7 @@ class CheckpointRecord:
         """From what its file holds."""
         check_version(data, "a checkpoint's record")
         sources, time = data.get("sources") or {}, data.get("event_time")
+        tally = data.get("tally")
         return CheckpointRecord(
             id=int(data["id"]),
             run=str(data["run"]),
@@ -346,6 +351,7 @@ class CheckpointRecord:
             sources={name: SourceOffsets.from_json(s) for name, s in sources.items()},
             watermark=from_iso(data.get("watermark")),
             event_time=EventTimeRecord.from_json(time) if time else None,
+            tally=Tally.from_json(tally) if tally else None,
         )
 
 

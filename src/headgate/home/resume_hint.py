@@ -12,7 +12,7 @@ from headgate.home.model import RunRecord
 
 def run_params(run: RunHome) -> dict[str, str]:
     """The params of the last start of a run: it may have other references than the first had."""
-    started = next((e for e in reversed(run.events()) if e.kind == "started"), None)
+    started = run.event_log().last("started")
     told = started.details if started is not None else {}
     known = "references" in told or told.get("params")
     return from_record(told) if known else dict(run.read().params)

@@ -7,7 +7,6 @@ and a cache of its own, because a half-filled local Maven repository breaks its 
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
@@ -16,14 +15,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from headgate.base.errors import HeadgateError
+from headgate.base.locks import file_lock
 from headgate.jvm.java import cache_folder, find_java
 from headgate.jvm.spark_jars import find_spark_jars
 
@@ -139,16 +138,12 @@ def _sha256(path: Path) -> str | None:
         return None
 
 
-@contextmanager
-def _locked(folder: Path, quiet: bool) -> Iterator[None]:
-    with open(folder / ".lock", "a") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if not quiet:
-                _say(f"waiting for another process that fetches jars into {folder}")
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+def _locked(folder: Path, quiet: bool) -> AbstractContextManager[None]:
+    def waits() -> None:
+        if not quiet:
+            _say(f"waiting for another process that fetches jars into {folder}")
+
+    return file_lock(folder / ".lock", on_wait=waits)
 
 
 def _bring(jars: list[Jar], folder: Path, name: str, quiet: bool) -> None:

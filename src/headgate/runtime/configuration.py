@@ -68,7 +68,9 @@ def restart_words(restart: Restart) -> str:
 def _checkpoints(given: Checkpoints) -> list[Setting]:
     usual = Checkpoints()
     found = []
-    for name in ("every", "retain", "on_cancel", "timeout", "tolerable_failures", "durability"):
+    for name in (
+        "every", "retain", "history", "on_cancel", "timeout", "tolerable_failures", "durability",
+    ):  # fmt: skip
         value: Any = getattr(given, name)
         default: Any = getattr(usual, name)
         if name in ("every", "timeout"):

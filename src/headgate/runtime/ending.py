@@ -70,5 +70,5 @@ def delete_run(run: RunHome) -> None:
     with run.job.changing() as write:
         old = run.job.read()
         write(JobRecord(old.name, None, old.lease))
-    for part in ("spark", "checkpoints", "journal"):
+    for part in ("spark", "checkpoints", "packed/checkpoints", "journal"):
         run.files.delete_tree(f"{run.path}/{part}")

@@ -11,6 +11,7 @@ from typing import Protocol, TextIO
 from headgate.base.durations import format_duration
 from headgate.base.secrets import redact
 from headgate.home.model import CheckpointRecord
+from headgate.home.read.counts import behind, source_rows
 from headgate.home.times import now
 
 _RATE_SECONDS = 10.0
@@ -51,19 +52,6 @@ class Rate:
             self._points.popleft()
         span = min(_RATE_SECONDS, max(end - self._since, 0.001))
         return sum(rows for _, rows in self._points) / span
-
-
-def source_rows(record: CheckpointRecord) -> int:
-    """Records that a checkpoint took from its sources."""
-    return sum(
-        sum(n for name, n in record.rows.get(source, {}).items() if name.startswith("records_out"))
-        for source in record.sources
-    )
-
-
-def behind(record: CheckpointRecord) -> int:
-    """Records that were waiting when the checkpoint was cut."""
-    return sum(offsets.behind() for offsets in record.sources.values())
 
 
 class SilentDisplay:

@@ -10,10 +10,14 @@ from types import MappingProxyType
 from typing import Any
 
 from headgate.base.topic_ids import TopicIds
+from headgate.home.checkpoint_log import KEEP, SPAN
 from headgate.home.event_time import EventTimeRecord
 from headgate.home.files import read_json
 from headgate.home.layout import RunHome
 from headgate.home.model import CheckpointRecord, Counts, Offset, SourceOffsets
+from headgate.home.read.counts import CHANGES, table_rows, tables_of
+from headgate.home.read.run import tally_of_records
+from headgate.home.tally import Tally
 from headgate.home.times import from_iso, from_ms
 from headgate.snapshots.spark_log import committed_batches, read_entry
 from headgate.snapshots.topics import read_topics
@@ -44,11 +48,16 @@ class _Journal:
 class Recorder:
     """Writes one record for each committed batch of a run, in order, each exactly once."""
 
-    def __init__(self, run: RunHome, sources: Sequence[str]) -> None:
+    def __init__(self, run: RunHome, sources: Sequence[str], *, history: int | None = None) -> None:
+        """`history` says how many records are kept; without it none is packed or deleted."""
         self._run = run
+        self._history = history
+        self._unpacked = history is not None  # an older Headgate may have left many files
         self._sources = tuple(sources)
         self._unique = tuple(dict.fromkeys(sources))  # Spark's progress names a stream once
         self.last = run.latest_checkpoint()
+        graph = read_json(run.files, f"{run.path}/graph.json")
+        self._tables = tables_of(graph["steps"]) if graph else {}
 
     def recover(self) -> list[CheckpointRecord]:
         """Write the records that a killed driver could not: committed batches without one.
@@ -88,8 +97,8 @@ class Recorder:
                 phases[_PHASES[name]] += ms
         triggered = from_iso(progress["timestamp"])
         journal = self._journal(batch)
-        rows, time = journal.counters, self._event_time(journal)
-        totals = _added(self.last.totals if self.last else {}, rows)
+        rows, time = self._rows(journal), self._event_time(journal)
+        totals = _added(self._totals(), rows)
         offsets = zip(self._unique, progress.get("sources") or [], strict=False)
         return CheckpointRecord(
             id=batch,
@@ -110,8 +119,8 @@ class Recorder:
 
     def _recovered(self, batch: int) -> CheckpointRecord:
         journal = self._journal(batch)
-        rows, time = journal.counters, self._event_time(journal)
-        totals = _added(self.last.totals if self.last else {}, rows)
+        rows, time = self._rows(journal), self._event_time(journal)
+        totals = _added(self._totals(), rows)
         before, entry = read_entry(self._run, batch - 1), read_entry(self._run, batch)
         starts = before.by_name(self._sources) if before else {}
         ends = entry.by_name(self._sources) if entry else {}
@@ -145,15 +154,50 @@ class Recorder:
     def _write(self, record: CheckpointRecord) -> CheckpointRecord:
         ids = read_topics(self._run)
         named = {name: replace(s, ids=ids.get(name)) for name, s in record.sources.items()}
-        record = replace(record, sources=named)
+        tally = self._tally().plus(record.duration_ms, record.phases)
+        record = replace(record, sources=named, tally=tally)
         self._run.write_checkpoint(record)
         self.last = record
+        self._delete_journal(record)
+        self._pack(record)
+        return record
+
+    def _delete_journal(self, record: CheckpointRecord) -> None:
         folder = f"{self._run.path}/journal"
         for name in self._run.files.list(folder):
             stem = name.removesuffix(".json")
             if stem.isdigit() and int(stem) < record.id:
                 self._run.files.delete(f"{folder}/{name}")
-        return record
+
+    def _pack(self, record: CheckpointRecord) -> None:
+        """Pack old records when another range is complete, or when there was more to pack."""
+        if self._history is None:
+            return
+        if self._unpacked or (record.id + 1 - KEEP) % SPAN == 0:
+            self._unpacked = self._run.checkpoint_log.tidy(self._history)
+
+    def _tally(self) -> Tally:
+        if self.last is None:
+            return Tally()
+        return self.last.tally or tally_of_records(self._run)
+
+    def _rows(self, journal: _Journal) -> Counts:
+        """A batch's counts, with the table rows of lookups: all that their tables gave."""
+        rows = {step: dict(metrics) for step, metrics in journal.counters.items()}
+        for step, tables in self._tables.items():
+            if step in rows:
+                rows[step][CHANGES] = table_rows(rows[step], tables, rows)
+        return rows
+
+    def _totals(self) -> Counts:
+        """The totals so far; an older Headgate did not write those of table rows."""
+        if self.last is None:
+            return {}
+        totals = {step: dict(metrics) for step, metrics in self.last.totals.items()}
+        for step, tables in self._tables.items():
+            if step in totals:
+                totals[step][CHANGES] = table_rows(totals[step], tables, totals)
+        return totals
 
     def _journal(self, batch: int) -> _Journal:
         data = read_json(self._run.files, f"{self._run.path}/journal/{batch:010d}.json")
@@ -199,6 +243,7 @@ def forked_record(
         parent,
         run=run,
         type="forked",
+        tally=Tally(),
         rows={},
         totals=_added({s: m for s, m in parent.totals.items() if s in kept}, gone),
         state=state,

@@ -327,7 +327,9 @@ class _Start:
                 chosen.run, "reset", source=reset.source, topics=list(reset.topics),
                 message=reset.text,
             )  # fmt: skip
-        recorder = Recorder(chosen.run, compiled.graph.sources)
+        recorder = Recorder(
+            chosen.run, compiled.graph.sources, history=self.job.checkpoints.records_kept
+        )
         recorder.recover()
         self.drive = Drive(
             compiled,

@@ -25,7 +25,7 @@ def delete_checkpoint(run: RunHome, batch: int, *, newest: bool) -> int:
         )
     files.withdraw(f"{folder}/commits/{batch}")
     files.delete(f"{folder}/commits/.{batch}.crc")
-    files.withdraw(f"{run.path}/checkpoints/{batch:010d}.json")
+    run.checkpoint_log.forget(batch)
     needed: set[str] = set()
     for other in batches:
         if other != batch:

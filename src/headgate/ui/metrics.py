@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from headgate.base.errors import HeadgateError
 from headgate.graph.model import Graph
-from headgate.home.layout import JobHome, RunHome
-from headgate.home.model import CheckpointRecord, EventRecord
+from headgate.home.layout import JobHome
+from headgate.home.model import CheckpointRecord
+from headgate.home.read.run import RunFigures
+from headgate.home.tally import Durations, Tally
 from headgate.home.times import now
 from headgate.runtime.status import STATES, job_status
 from headgate.snapshots.savepoints import savepoints
 from headgate.ui.model import Model
+from headgate.ui.model.checkpoints import RunLatest
 from headgate.ui.model.graph import NodeView, graph_view
-from headgate.ui.model.history import CheckpointRow
 from headgate.ui.model.slow import busy_share
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _FAMILIES = {
     "headgate_job_state": ("gauge", "1 for the state that a job is in, 0 for the others."),
     "headgate_job_state_seconds_total": ("counter", "Time that a job has spent in a state."),
@@ -50,8 +52,7 @@ _FAMILIES = {
     "headgate_savepoint_age_seconds": ("gauge", "Time since the newest savepoint."),
     "headgate_ui_unreadable_jobs": ("gauge", "Jobs whose files could not be read."),
 }
-_UNDER_WAY = {"started": "RUNNING", "restarted": "RUNNING", "failed": "RESTARTING",
-              "restarting": "RESTARTING"}  # fmt: skip
+_RECENT = 20
 
 Labels = Mapping[str, str]
 
@@ -67,14 +68,13 @@ class Page:
         if value is not None:
             self._line(name, name, labels, value)
 
-    def histogram(self, name: str, labels: Labels, seconds: Sequence[float]) -> None:
+    def histogram(self, name: str, labels: Labels, spent: Durations) -> None:
         """A histogram of durations."""
-        for bound in (*_BUCKETS, float("inf")):
+        for bound, below in spent.cumulative():
             le = "+Inf" if bound == float("inf") else f"{bound:g}"
-            below = sum(one <= bound for one in seconds)
             self._line(name, f"{name}_bucket", {**labels, "le": le}, below)
-        self._line(name, f"{name}_sum", labels, sum(seconds))
-        self._line(name, f"{name}_count", labels, len(seconds))
+        self._line(name, f"{name}_sum", labels, spent.seconds)
+        self._line(name, f"{name}_count", labels, spent.count)
 
     def text(self) -> str:
         """The page."""
@@ -115,17 +115,18 @@ def _job(page: Page, model: Model, job: JobHome) -> None:
     status, of = job_status(job), {"job": job.name}
     for state in STATES:
         page.add("headgate_job_state", {**of, "state": state}, int(state == status.state))
-    run = job.run(status.run.run) if status.run else None
-    if run is None:
+    figures = status.figures
+    if figures is None:
         return
-    record, rows, events = status.checkpoint, model.history(run), run.events()
-    live = status.state in ("RUNNING", "RESTARTING")
+    record, live = figures.newest, status.state in ("RUNNING", "RESTARTING")
     if record is not None:
-        _steps(page, of, run, record, live=live)
+        _steps(page, of, figures, record, live=live)
         _sources(page, of, record, live=live)
-    _checkpoints(page, of, model, run, [row for row in rows if row.type != "forked"])
-    _events(page, of, job, events, live=live, last=record.completed_at if record else None)
+    _checkpoints(page, of, figures.tally, model.latest(job, figures))
+    _events(page, of, job)
+    _states(page, of, figures, live=live)
     if status.state == "RUNNING":
+        rows = model.history(figures.run, limit=_RECENT)
         page.add("headgate_job_batch_busy_ratio", of, busy_share(rows))
     saved = savepoints(job)
     page.add("headgate_savepoints", of, len(saved))
@@ -133,8 +134,10 @@ def _job(page: Page, model: Model, job: JobHome) -> None:
         page.add("headgate_savepoint_age_seconds", of, _age(saved[-1].created_at))
 
 
-def _steps(page: Page, of: Labels, run: RunHome, record: CheckpointRecord, *, live: bool) -> None:
-    graph = graph_view(Graph.from_json(run.graph()), record, parallelism=1)
+def _steps(
+    page: Page, of: Labels, figures: RunFigures, record: CheckpointRecord, *, live: bool
+) -> None:
+    graph = graph_view(Graph.from_json(figures.graph), record, parallelism=1)
     for node in graph.nodes:
         step = {**of, "step": node.id}
         page.add("headgate_step_records_in_total", step, node.records_in)
@@ -172,16 +175,12 @@ def _sources(page: Page, of: Labels, record: CheckpointRecord, *, live: bool) ->
             page.add("headgate_source_idle_seconds", source, _age(time.rows_at))
 
 
-def _checkpoints(
-    page: Page, of: Labels, model: Model, run: RunHome, rows: Sequence[CheckpointRow]
-) -> None:
-    took = [row.duration / timedelta(seconds=1) for row in rows if row.duration is not None]
-    page.histogram("headgate_checkpoint_duration_seconds", of, took)
+def _checkpoints(page: Page, of: Labels, tally: Tally, latest: RunLatest) -> None:
+    page.histogram("headgate_checkpoint_duration_seconds", of, tally.durations)
     for phase in ("sources", "planning", "execution", "commit"):
-        spent = [row.phases[phase] / 1000 for row in rows if phase in row.phases]
+        spent = tally.phases.get(phase, Durations())
         page.histogram("headgate_batch_duration_seconds", {**of, "phase": phase}, spent)
-    view = model.checkpoints(run.job.name, run=run.id, limit=1)
-    counts, latest = view.counts, view.latest
+    counts = latest.counts
     for status, count in (("completed", counts.completed), ("failed", counts.failed)):
         page.add("headgate_checkpoints_total", {**of, "status": status}, count)
     page.add("headgate_checkpoints_in_progress", of, counts.in_progress)
@@ -192,51 +191,29 @@ def _checkpoints(
         page.add("headgate_checkpoint_last_full_size_bytes", of, last.full_size)
         done = last.latest_ack_timestamp
         page.add("headgate_checkpoint_last_completed_timestamp_seconds", of, _seconds(done))
-    if latest.restored is not None:
-        at = latest.restored.restore_timestamp
-        page.add("headgate_checkpoint_last_restored_timestamp_seconds", of, _seconds(at))
+    restored = _seconds(latest.restored_at)
+    page.add("headgate_checkpoint_last_restored_timestamp_seconds", of, restored)
 
 
-def _events(
-    page: Page,
-    of: Labels,
-    job: JobHome,
-    events: Sequence[EventRecord],
-    *,
-    live: bool,
-    last: datetime | None,
-) -> None:
-    reasons: dict[str, int] = {}
-    steps: dict[str, int] = {}
+def _events(page: Page, of: Labels, job: JobHome) -> None:
+    """Restarts and failures of all runs of a job."""
+    reasons: Counter[str] = Counter()
+    steps: Counter[str] = Counter()
     for run in job.runs():
-        for event in run.events():
-            if event.kind == "restarting":
-                reason = str(event.details.get("reason"))
-                reasons[reason] = reasons.get(reason, 0) + 1
-            if event.kind == "failed":
-                step = str(event.details.get("step") or "")
-                steps[step] = steps.get(step, 0) + 1
+        tally = run.event_log().tally
+        reasons.update(tally.restarting)
+        steps.update(tally.failed)
     for reason, count in reasons.items():
         page.add("headgate_job_restarts_total", {**of, "reason": reason}, count)
     for step, count in steps.items():
         page.add("headgate_step_errors_total", {**of, "step": step}, count)
-    for state, spent in _spent(events, live=live, last=last).items():
-        page.add("headgate_job_state_seconds_total", {**of, "state": state}, spent)
 
 
-def _spent(events: Sequence[EventRecord], *, live: bool, last: datetime | None) -> dict[str, float]:
+def _states(page: Page, of: Labels, figures: RunFigures, *, live: bool) -> None:
     """Time in each state of the current run; one that was killed counts to its last checkpoint."""
-    found = {"RUNNING": 0.0, "RESTARTING": 0.0}
-    for at, event in enumerate(events):
-        state = _UNDER_WAY.get(event.kind)
-        if state is None or (event.kind == "failed" and event.details.get("gives_up")):
-            continue
-        if at + 1 < len(events):
-            until = events[at + 1].at
-        else:
-            until = now() if live else max(filter(None, [last, event.at]))
-        found[state] += max((until - event.at).total_seconds(), 0.0)
-    return found
+    last = figures.newest.completed_at if figures.newest else None
+    for state, spent in figures.events.tally.spent(now() if live else last).items():
+        page.add("headgate_job_state_seconds_total", {**of, "state": state}, spent)
 
 
 def _age(when: datetime) -> float:

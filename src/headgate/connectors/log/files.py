@@ -10,10 +10,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import threading
 import time
 import uuid
 from bisect import bisect_left
@@ -26,6 +24,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from headgate.base.errors import HeadgateError, NotFoundError, UsageError
+from headgate.base.locks import file_lock
 from headgate.connectors.log.format import LogRecord, Segment, from_line, partition_of, to_line
 from headgate.connectors.records import Record
 
@@ -33,8 +32,6 @@ _SEGMENT_RECORDS = 500_000
 _ATTEMPTS = 12
 
 # A POSIX lock belongs to the process, so the threads of this one exclude each other here.
-_monitors: dict[Path, threading.Lock] = {}
-_monitors_guard = threading.Lock()
 
 
 __all__ = ["LogRecord", "Record", "Segment", "TopicFiles", "partition_of"]
@@ -279,10 +276,7 @@ class TopicFiles:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Be the only one who appends, after finishing what a crashed writer had committed."""
-        with _monitors_guard:
-            monitor = _monitors.setdefault(self._root, threading.Lock())
-        with monitor, open(self._root / "append.lock", "ab") as lock:
-            fcntl.lockf(lock, fcntl.LOCK_EX)
+        with file_lock(self._root / "append.lock", with_java=True):
             self._finish_pending()
             yield
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pyspark.sql import Row
 
-from headgate.graph.model import OWN_COUNTS
+from headgate.base.counters import OWN_COUNTS
 from headgate.steps.process.change import Change, ListChange, Loaded, MapChange
 from headgate.steps.process.codecs import TypeMistake
 from headgate.steps.process.declare import Context, Process, Tagged

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from headgate.base.errors import GraphError, user_location
@@ -106,9 +107,7 @@ def add_own_step(keyed: KeyedPort, name: str, kind: StepKind) -> Node:
             location=user_location(),
         )
 
-    def made(*parts: Any) -> ProcessStep:
-        return type(kind)._step(*parts, kind)
-
+    made = partial(type(kind)._step, own=kind)
     return add_process(
         keyed.port.plan, name, kind.function(), {ROWS: keyed}, "fail", operation=made
     )

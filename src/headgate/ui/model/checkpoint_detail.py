@@ -8,9 +8,10 @@ from datetime import datetime
 
 from headgate.base.errors import NotFoundError
 from headgate.home.layout import JobHome, RunHome
-from headgate.home.model import CheckpointRecord, Offset, SourceOffsets
+from headgate.home.model import Offset, SourceOffsets
+from headgate.home.read.rows import CheckpointRow
+from headgate.home.read.steps import StepFigures, step_figures
 from headgate.ui.model.checkpoints import CheckpointView, line_of
-from headgate.ui.model.history import CheckpointRow
 from headgate.ui.model.sizes import PartSize, SizeBook, by_step
 from headgate.ui.model.statistics import Statistics, statistics
 from headgate.ui.model.view import View
@@ -34,6 +35,8 @@ class StepDetail(View):
     id: str
     kind: str
     records_in: int | None
+    """Of streams; the rows of a lookup's table are `table_in`."""
+    table_in: int | None
     records_out: int | None
     side: Mapping[str, int]
     total_records_in: int | None
@@ -104,9 +107,9 @@ def checkpoint_detail(job: JobHome, run: RunHome, id: int, sizes: SizeBook) -> C
     return CheckpointDetail(
         line,
         tuple(
-            _step(step["id"], step["kind"], record, parts.get(step["id"], []), parallelism)
-            for step in graph["steps"]
-            if step["named"] or step["id"] in record.totals
+            _step(step, parts.get(step.name, []), parallelism)
+            for step in step_figures(graph, record)
+            if step.named or step.is_counted
         ),
         tuple(_source(name, offsets) for name, offsets in record.sources.items()),
         record.watermark,
@@ -115,21 +118,20 @@ def checkpoint_detail(job: JobHome, run: RunHome, id: int, sizes: SizeBook) -> C
     )
 
 
-def _step(
-    id: str, kind: str, record: CheckpointRecord, parts: list[PartSize], parallelism: int
-) -> StepDetail:
-    rows, totals, state = record.rows.get(id, {}), record.totals.get(id, {}), record.state.get(id)
-    prefix = "records_out_"
+def _step(step: StepFigures, parts: list[PartSize], parallelism: int) -> StepDetail:
+    batch, totals = step.batch, step.totals
+    side = {"missing": batch.missing, "late": batch.late, **batch.side}
     return StepDetail(
-        id=id,
-        kind=kind,
-        records_in=rows.get("records_in"),
-        records_out=rows.get("records_out"),
-        side={n.removeprefix(prefix): rows[n] for n in rows if n.startswith(prefix)},
-        total_records_in=totals.get("records_in"),
-        total_records_out=totals.get("records_out"),
-        state_rows=state.get("rows") if state else None,
-        state_size=state.get("bytes") if state else None,
+        id=step.name,
+        kind=step.kind,
+        records_in=batch.records_in,
+        table_in=batch.table,
+        records_out=batch.records_out,
+        side={name: count for name, count in side.items() if count is not None},
+        total_records_in=totals.records_in,
+        total_records_out=totals.records_out,
+        state_rows=step.state_rows,
+        state_size=step.state_bytes,
         checkpointed_size=sum(part.written for part in parts) if parts else None,
         full_size=sum(part.full for part in parts) if parts else None,
         num_subtasks=parallelism,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from headgate.home.layout import JobHome, RunHome
 from headgate.home.model import EventRecord
+from headgate.home.read.rows import CheckpointRow
+from headgate.home.read.run import RunFigures
 from headgate.home.times import from_ms
 from headgate.runtime.lease import is_live
 from headgate.snapshots.savepoints import SavepointRecord, savepoints
 from headgate.snapshots.snapshot import restorable
 from headgate.snapshots.spark_log import pending_batch, read_entry
-from headgate.ui.model.history import CheckpointRow, History
+from headgate.ui.model.history import History
+from headgate.ui.model.restores import Restored, last_restore, restored
 from headgate.ui.model.sizes import SizeBook
 from headgate.ui.model.statistics import Statistics, statistics
 from headgate.ui.model.view import View, as_name, flink
@@ -95,22 +98,6 @@ class LatestSavepoint(View):
 
 
 @dataclass(frozen=True)
-class Restored(View):
-    """The last time that the job went on from a snapshot."""
-
-    id: int | None
-    run: str
-    restore_timestamp: datetime = field(metadata=flink("restore_timestamp"))
-    is_savepoint: bool
-    how: str
-    """resumed, restored, forked or restarted."""
-    external_path: str | None
-    pid: int | None
-    version: str | None
-    """The version of Headgate that did it."""
-
-
-@dataclass(frozen=True)
 class Latest(View):
     """The newest of each kind."""
 
@@ -122,8 +109,10 @@ class Latest(View):
 
 @dataclass(frozen=True)
 class Summary(View):
-    """Columns of the completed checkpoints in short; durations in milliseconds."""
+    """Columns of the newest completed checkpoints in short; durations in milliseconds."""
 
+    checkpoints: int
+    """How many they are of: at most 1,000."""
     end_to_end_duration: Statistics
     state_size: Statistics
     checkpointed_size: Statistics
@@ -132,7 +121,7 @@ class Summary(View):
 
 @dataclass(frozen=True)
 class CheckpointsView(View):
-    """All that there is to know of the checkpoints of a run."""
+    """The checkpoints of a run: counts since its start, the newest, and a page of its history."""
 
     job: str
     run: str | None
@@ -159,40 +148,65 @@ def checkpoints_view(
     if run is None:
         empty = Latest(None, _latest_savepoint(savepoints(job)), None, None)
         return CheckpointsView(
-            job.name, None, runs, Counts(0, 0, 0, 0, 0), empty, _summary([], []), (), 0
+            job.name, None, runs, Counts(0, 0, 0, 0, 0), empty, _summary([]), (), 0
         )
     make = _Lines(run, sizes)
-    known = history.rows(run)
-    rows = [row for row in known if row.type != "forked"]  # that one was its parent's
-    events = run.events()
-    failures = _failures(events)
-    running = _in_progress(job, run)
-    lines = [make.completed(row) for row in known]
-    failed = [make.failed(failure) for failure in failures if failure.id is not None]
-    shown = sorted([*lines, *failed], key=_when)
-    if running is not None:
+    figures, running = RunFigures(run), _in_progress(job, run)
+    recent = [make.completed(row) for row in history.rows(run)]
+    page = [make.completed(row) for row in history.rows(run, limit=limit, before=before)]
+    oldest = page[0].id if len(page) == limit else None
+    failed = [make.failed(one) for one in _failures(figures, limit, before=before, oldest=oldest)]
+    shown = sorted([*page, *failed], key=_when)
+    if running is not None and (before is None or running[0] < before):
         shown.append(make.running(*running))
-    older = [line for line in shown if before is None or line.id < before]
+    own = [line for line in recent if line.checkpoint_type != "forked"]  # that was its parent's
+    counts = _counts(figures, running)
+    done = [(line.id, line.latest_ack_timestamp) for line in recent]
     return CheckpointsView(
         job=job.name,
         run=run.id,
         runs=runs,
-        counts=Counts(
-            total=len(rows) + len(failed) + (running is not None),
-            in_progress=int(running is not None),
-            completed=len(rows),
-            failed=len(failed),
-            restored=sum(_is_restore(event) for event in events),
-        ),
+        counts=counts,
         latest=Latest(
-            lines[-1] if lines else None,
+            recent[-1] if recent else None,
             _latest_savepoint(savepoints(job)),
-            failures[-1] if failures else None,
-            _restored(job, run, known, events),
+            _failure(figures.events.last("failed")),
+            restored(job, figures, done),
         ),
-        summary=_summary(rows, [line for line in lines if line.checkpointed_size is not None]),
-        history=tuple(reversed(older[-limit:])),
-        total_history=len(shown),
+        summary=_summary(own),
+        history=tuple(reversed(shown[-limit:])),
+        total_history=figures.checkpoints_kept + counts.failed + counts.in_progress,
+    )
+
+
+@dataclass(frozen=True)
+class RunLatest:
+    """What metrics say of the checkpoints of a run; reads no history."""
+
+    counts: Counts
+    completed: CheckpointView | None
+    restored_at: datetime | None
+
+
+def run_latest(job: JobHome, figures: RunFigures, sizes: SizeBook) -> RunLatest:
+    """The counts and the newest checkpoint of a run."""
+    newest = figures.newest
+    restore = last_restore(figures)
+    return RunLatest(
+        _counts(figures, _in_progress(job, figures.run)),
+        line_of(figures.run, CheckpointRow.of(newest), sizes) if newest else None,
+        restore.at if restore else None,
+    )
+
+
+def _counts(figures: RunFigures, running: tuple[int, datetime | None] | None) -> Counts:
+    completed, events = figures.tally.completed, figures.events.tally
+    return Counts(
+        total=completed + events.failed_batches + (running is not None),
+        in_progress=int(running is not None),
+        completed=completed,
+        failed=events.failed_batches,
+        restored=events.restored,
     )
 
 
@@ -300,48 +314,31 @@ def _in_progress(job: JobHome, run: RunHome) -> tuple[int, datetime | None] | No
     return batch, from_ms(entry.batch_time_ms) if entry else None
 
 
-def _failures(events: Sequence[EventRecord]) -> list[FailedCheckpoint]:
-    return [
-        FailedCheckpoint(
-            event.details.get("batch"),
-            event.at,
-            str(event.details.get("reason")),
-            str(event.details.get("message")),
-            event.details.get("remedy"),
-            event.details.get("step"),
-        )
-        for event in events
-        if event.kind == "failed"
-    ]
+def _failures(
+    figures: RunFigures, limit: int, *, before: int | None, oldest: int | None
+) -> Iterator[FailedCheckpoint]:
+    """Failures of batches from a page of the history, the newest first; no older event is read."""
+    found = 0
+    for event in figures.events.newest_first():
+        failure = _failure(event) if event.kind == "failed" else None
+        if failure is None or failure.id is None or (before is not None and failure.id >= before):
+            continue
+        if found == limit or (oldest is not None and failure.id < oldest):
+            return
+        found += 1
+        yield failure
 
 
-def _is_restore(event: EventRecord) -> bool:
-    return event.kind == "restarted" or (
-        event.kind == "started" and event.details.get("how") != "new"
-    )
-
-
-def _restored(
-    job: JobHome, run: RunHome, known: Sequence[CheckpointRow], events: Sequence[EventRecord]
-) -> Restored | None:
-    event = next((event for event in reversed(events) if _is_restore(event)), None)
+def _failure(event: EventRecord | None) -> FailedCheckpoint | None:
     if event is None:
         return None
-    how = str(event.details.get("how") or event.kind)
-    started = next((one for one in reversed(events) if one.kind == "started"), event)
-    parent = run.read().parent
-    versions = started.details.get("versions") or {}
-    pid = started.details.get("pid")
-    if parent is None or how in ("resumed", "restarted"):
-        before = [row.id for row in known if row.completed_at and row.completed_at <= event.at]
-        id, path, label = (before[-1] if before else None), run.spark, None
-    else:
-        id, label = parent.checkpoint, parent.savepoint
-        owner = job.home.job(parent.job) if parent.job else job
-        folder = f"{owner.path}/savepoints/{label}" if label else owner.run(parent.run).spark_path
-        path = job.files.location(folder)
-    return Restored(
-        id, run.id, event.at, label is not None, how, path, pid, versions.get("headgate")
+    return FailedCheckpoint(
+        event.details.get("batch"),
+        event.at,
+        str(event.details.get("reason")),
+        str(event.details.get("message")),
+        event.details.get("remedy"),
+        event.details.get("step"),
     )
 
 
@@ -361,11 +358,13 @@ def _latest_savepoint(records: Sequence[SavepointRecord]) -> LatestSavepoint | N
     )
 
 
-def _summary(rows: Sequence[CheckpointRow], lines: Sequence[CheckpointView]) -> Summary:
+def _summary(lines: Sequence[CheckpointView]) -> Summary:
     ms = timedelta(milliseconds=1)
+    took = [line.end_to_end_duration for line in lines]
     return Summary(
-        statistics(row.duration // ms for row in rows if row.duration is not None),
-        statistics(row.state_bytes for row in rows),
+        len(lines),
+        statistics(one // ms for one in took if one is not None),
+        statistics(line.state_size for line in lines if line.state_size is not None),
         statistics(line.checkpointed_size for line in lines if line.checkpointed_size is not None),
-        statistics(row.records for row in rows),
+        statistics(line.records for line in lines if line.records is not None),
     )

@@ -54,8 +54,7 @@ class ConfigurationView(View):
 
 def configuration_view(job: str, run: RunHome | None) -> ConfigurationView:
     """Read the last start of a run."""
-    events = run.events() if run else []
-    started = next((event for event in reversed(events) if event.kind == "started"), None)
+    started = run.event_log().last("started") if run else None
     told = started.details if started else {}
     config = [
         _setting(str(one["name"]), str(one["value"]), str(one["origin"]))

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from headgate.graph.model import Graph, Step, counted_by_users
+from headgate.graph.model import Graph, Step
 from headgate.home.model import CheckpointRecord
-from headgate.runtime.status import step_watermark
+from headgate.home.read.counts import StepCounts
+from headgate.home.read.steps import StepFigures, step_figures
 from headgate.ui.model.view import View
 
 
@@ -33,8 +34,12 @@ class NodeView(View):
     """The line of the job's file."""
     parallelism: int
     records_in: int | None
+    """Of streams; the rows of a lookup's table are `table_in`."""
+    table_in: int | None
     records_out: int | None
     """Of the main output; nothing where the step is not counted."""
+    unmatched: int | None
+    """Rows of the main output that found no table row."""
     batch_records_in: int | None
     batch_records_out: int | None
     """The same of the newest checkpoint alone."""
@@ -44,7 +49,7 @@ class NodeView(View):
     late: int | None
     """Rows that came too late for it."""
     dropped: int | None
-    """Rows that it has let go because it was told to."""
+    """Rows that it has let go because the job says so."""
     counted: Mapping[str, int]
     """What its function has counted with `ctx.count`."""
     stateful: bool
@@ -89,10 +94,14 @@ class GraphView(View):
 
 def graph_view(graph: Graph, record: CheckpointRecord | None, *, parallelism: int) -> GraphView:
     """The graph with the counts of a checkpoint."""
-    totals = _Flow(graph, record.totals if record else {})
-    batch = _Flow(graph, record.rows if record else {})
+    figures = {one.name: one for one in step_figures(graph.to_json(), record)}
+    totals = _Flow(graph, figures, {name: one.totals for name, one in figures.items()})
+    batch = _Flow(graph, figures, {name: one.batch for name, one in figures.items()})
     return GraphView(
-        tuple(_node(graph, step, record, totals, batch, parallelism) for step in graph.steps),
+        tuple(
+            _node(step, figures[step.id], record, totals, batch, parallelism)
+            for step in graph.steps
+        ),
         tuple(
             EdgeView(
                 edge.step,
@@ -112,17 +121,15 @@ def graph_view(graph: Graph, record: CheckpointRecord | None, *, parallelism: in
 
 
 def _node(
-    graph: Graph,
     step: Step,
+    figures: StepFigures,
     record: CheckpointRecord | None,
     totals: _Flow,
     batch: _Flow,
     parallelism: int,
 ) -> NodeView:
-    state = record.state.get(step.id, {}) if record else {}
+    own = figures.totals
     offsets = record.sources.get(step.id) if record else None
-    own = record.totals.get(step.id, {}) if record else {}
-    none = 0 if step.stateful and record else None
     sides = tuple(SideView(name, totals.out(step, name)) for name in step.side_outputs)
     return NodeView(
         id=step.id,
@@ -132,19 +139,21 @@ def _node(
         location=step.location,
         parallelism=len(offsets.end) if offsets and offsets.end else parallelism,
         records_in=totals.into(step) if record else None,
+        table_in=own.table if record else None,
         records_out=totals.out(step, "out") if record else None,
+        unmatched=own.unmatched,
         batch_records_in=batch.into(step) if record else None,
         batch_records_out=batch.out(step, "out") if record else None,
         side=sides,
-        waiting=state.get("waiting"),
-        late=own.get("records_out_late"),
-        dropped=own.get("records_dropped"),
-        counted=counted_by_users(own),
+        waiting=own.waiting,
+        late=own.late,
+        dropped=own.dropped,
+        counted=own.counted,
         stateful=step.stateful,
-        state_rows=state.get("rows", none),
-        state_bytes=state.get("bytes", none),
+        state_rows=figures.state_rows if record else None,
+        state_bytes=figures.state_bytes if record else None,
         behind=offsets.behind() if offsets else None,
-        watermark=step_watermark(record, step.role, step.id),
+        watermark=figures.watermark,
         detail={"address": step.address, **step.labels} if step.address else dict(step.labels),
         schema=step.schema,
     )
@@ -167,7 +176,13 @@ class _Flow:
     them says came in, if that is its only input; else it follows from what came into them.
     """
 
-    def __init__(self, graph: Graph, counts: Mapping[str, Mapping[str, int]]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        figures: Mapping[str, StepFigures],
+        counts: Mapping[str, StepCounts],
+    ) -> None:
+        self._figures = figures
         self._counts = counts
         self._steps = {step.id: step for step in graph.steps}
         self._users: dict[tuple[str, str], list[Step]] = {}
@@ -179,14 +194,14 @@ class _Flow:
         """Rows that came into a step."""
         if not step.inputs:
             return None
-        counted = self._counted(step, "records_in")
+        counted = self._counted_in(step)
         if counted is not None:
             return counted
         return self._sum_of_inputs(step)
 
     def out(self, step: Step, output: str) -> int | None:
         """Rows that left by an output."""
-        counted = self._counted(step, "records_out" if output == "out" else f"records_out_{output}")
+        counted = self._counted_out(step, output)
         if counted is not None:
             return counted
         behind = self._taken_behind(step, output)
@@ -199,7 +214,7 @@ class _Flow:
         for user in self._users.get((step.id, output), ()):
             if len(user.inputs) != 1:
                 continue
-            taken = self._counted(user, "records_in")
+            taken = self._counted_in(user)
             if taken is None and user.one_for_one:
                 taken = self._taken_behind(user, "out")
             if taken is not None:
@@ -209,7 +224,7 @@ class _Flow:
     def edge(self, source: str, output: str, target: Step) -> int | None:
         """Rows that went over an edge."""
         if len(target.inputs) == 1:
-            counted = self._counted(target, "records_in")
+            counted = self._counted_in(target)
             if counted is not None:
                 return counted
         return self.out(self._steps[source], output)
@@ -219,9 +234,12 @@ class _Flow:
         known = [rows for rows in parts if rows is not None]
         return sum(known) if len(known) == len(parts) else None
 
-    def _counted(self, step: Step, metric: str) -> int | None:
-        """A step's own count: named steps have one, but for unions, and 0 if none is written."""
-        metrics = self._counts.get(step.id, {})
-        counts = bool(metrics) or step.named
-        has = bool(step.inputs) if metric == "records_in" else True
-        return int(metrics.get(metric, 0)) if counts and has else None
+    def _counted_in(self, step: Step) -> int | None:
+        return self._counts[step.id].records_in if self._counts_rows(step) else None
+
+    def _counted_out(self, step: Step, output: str) -> int | None:
+        return self._counts[step.id].left_by(output) if self._counts_rows(step) else None
+
+    def _counts_rows(self, step: Step) -> bool:
+        """Named steps count their rows; of others some do."""
+        return self._figures[step.id].is_counted or step.named

@@ -4,55 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TypeAlias
 
 from headgate.home.layout import RunHome
 from headgate.home.model import CheckpointRecord
-from headgate.runtime.live import behind, source_rows
+from headgate.home.packs import Range
+from headgate.home.read.rows import CheckpointRow
+from headgate.home.read.run import RECENT
 
-_MOST_RUNS = 64
-_MOST_ROWS = 20_000
+_MOST_RANGES = 200
 
-
-@dataclass(frozen=True)
-class CheckpointRow:
-    """The short form of a checkpoint's record: a job of 200 steps has long ones."""
-
-    id: int
-    run: str
-    status: str
-    type: str
-    triggered_at: datetime | None
-    completed_at: datetime | None
-    duration: timedelta | None
-    phases: Mapping[str, int]
-    """Milliseconds."""
-    records: int
-    """Taken from the sources."""
-    behind: int
-    state_rows: int
-    state_bytes: int
-
-    @staticmethod
-    def of(record: CheckpointRecord) -> CheckpointRow:
-        """The row of a record."""
-        took = record.duration_ms
-        return CheckpointRow(
-            record.id,
-            record.run,
-            record.status,
-            record.type,
-            record.triggered_at,
-            record.completed_at,
-            timedelta(milliseconds=took) if took is not None else None,
-            record.phases,
-            source_rows(record),
-            behind(record),
-            sum(sizes.get("rows", 0) for sizes in record.state.values()),
-            sum(sizes.get("bytes", 0) for sizes in record.state.values()),
-        )
+Key: TypeAlias = tuple[str, str, int]
+"""A range of a run: its path, its own id, and the range's first number."""
+Rows: TypeAlias = dict[int, CheckpointRow]
 
 
 class History:
@@ -60,33 +26,51 @@ class History:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._runs: OrderedDict[tuple[str, str], dict[int, CheckpointRow]] = OrderedDict()
+        self._files: OrderedDict[Key, Rows] = OrderedDict()
+        self._packs: OrderedDict[Key, Rows] = OrderedDict()
 
-    def rows(self, run: RunHome, *, limit: int | None = None) -> list[CheckpointRow]:
-        """A run's checkpoints, oldest first; the last `limit` of them."""
-        ids = run.checkpoint_ids()
-        wanted = ids if limit is None else ids[-limit:]
-        known = self._known(run)
-        found = []
-        for id in wanted:
-            row = known.get(id)
-            if row is None:
-                record = run.record_at(id)
-                if record is None:
-                    continue  # deleted since it was listed
-                row = CheckpointRow.of(record)
-                with self._lock:
-                    known[id] = row
-            found.append(row)
-        return found
-
-    def _known(self, run: RunHome) -> dict[int, CheckpointRow]:
+    def rows(
+        self, run: RunHome, *, limit: int = RECENT, before: int | None = None
+    ) -> list[CheckpointRow]:
+        """The newest checkpoints of a run, or the newest before one, oldest first."""
         # by the run's own id, too: another home may have been put where this one was
-        key = (run.path, run.read().uid)
+        uid = run.read().uid
+        found = (
+            row
+            for part in run.checkpoint_log.ranges(before=before)
+            for row in self._newest_first((run.path, uid, part.first), part)
+            if before is None or row.id < before
+        )
+        return list(islice(found, limit))[::-1]
+
+    def _newest_first(self, key: Key, part: Range) -> Iterable[CheckpointRow]:
+        if not part.is_pack:
+            return _read(part, self._book(self._files, key))
+        rows = self._book(self._packs, key)
+        if not rows:
+            made = {row.id: row for row in _read(part, {})}
+            rows.update(made)  # all at once: another thread must not find a part of them
+        return list(rows.values())
+
+    def _book(self, books: OrderedDict[Key, Rows], key: Key) -> Rows:
         with self._lock:
-            known = self._runs.setdefault(key, {})
-            self._runs.move_to_end(key)
-            total = sum(map(len, self._runs.values()))
-            while len(self._runs) > 1 and (len(self._runs) > _MOST_RUNS or total > _MOST_ROWS):
-                total -= len(self._runs.popitem(last=False)[1])
-            return known
+            rows = books.setdefault(key, {})
+            books.move_to_end(key)
+            while len(books) > _MOST_RANGES:
+                books.popitem(last=False)
+            return rows
+
+
+def _read(part: Range, known: Rows) -> Iterator[CheckpointRow]:
+    """Rows of a range, the newest first; a record is read when its row is taken."""
+    for number in part.numbers():
+        row = known.get(number)
+        if row is None:
+            record = part.read(number)
+            if record is None:
+                continue  # deleted since it was listed
+            row = known[number] = CheckpointRow.of(CheckpointRecord.from_json(record))
+        yield row
+
+
+__all__ = ["CheckpointRow", "History"]

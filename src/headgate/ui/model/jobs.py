@@ -13,7 +13,6 @@ from headgate.home.layout import JobHome
 from headgate.home.model import EventRecord
 from headgate.home.times import now
 from headgate.runtime.crash import Crash, resume_text
-from headgate.runtime.live import behind
 from headgate.runtime.status import STATES, JobStatus, job_status
 from headgate.ui.model.graph import GraphView, graph_view
 from headgate.ui.model.history import CheckpointRow, History
@@ -22,6 +21,7 @@ from headgate.ui.model.view import View, flink
 from headgate.ui.model.way_on import WayOn, way_on
 
 _HOUR = timedelta(hours=1)
+_RECENT = 20
 LIVE = ("INITIALIZING", "RUNNING", "RESTARTING")
 """States of a job that a process drives."""
 
@@ -158,14 +158,11 @@ def jobs_view(jobs: list[JobHome], home: str) -> JobsView:
 
 def summary(job: JobHome, status: JobStatus) -> JobSummary:
     """One line of the list."""
-    run = job.run(status.run.run) if status.run else None
-    record = status.checkpoint
+    figures, record = status.figures, status.checkpoint
     start = status.started.at if status.started else None
     end = None if status.state in LIVE else _end(status)
     until = end or (now() if status.state in LIVE else None)
-    steps = run.graph()["steps"] if run else []
-    sinks = [str(step["id"]) for step in steps if step["role"] == "sink"]
-    marks = record.watermark_after if record else None
+    steps = len(figures.graph["steps"]) if figures else 0
     return JobSummary(
         jid=job.name,
         name=job.name,
@@ -174,25 +171,21 @@ def summary(job: JobHome, status: JobStatus) -> JobSummary:
         end_time=end,
         duration=max(until - start, timedelta(0)) if until and start else None,
         last_modification=record.completed_at if record else status.since,
-        tasks={"total": len(steps), status.state.lower(): len(steps)},
+        tasks={"total": steps, status.state.lower(): steps},
         run=status.run.run if status.run else None,
         checkpoint=record.id if record else None,
         checkpoint_at=record.completed_at if record else None,
         records_in_per_second=status.records_in_per_second,
         records_out_per_second=status.records_out_per_second,
-        records_in=sum(_out(record.totals, name) for name in record.sources) if record else None,
-        records_out=sum(_out(record.totals, name) for name in sinks) if record else None,
-        behind=behind(record) if record else None,
-        watermark=marks,
+        records_in=figures.records_in if figures else None,
+        records_out=figures.records_out if figures else None,
+        behind=figures.behind if figures else None,
+        watermark=figures.watermark if figures else None,
         watermark_lag=status.watermark_lag,
         restarts=status.restarts,
-        restarts_last_hour=_restarts_since(run.events() if run else [], now() - _HOUR),
+        restarts_last_hour=figures.restarts_since(now() - _HOUR) if figures else 0,
         waiting=tuple(WaitView(w.kind, w.subject, w.why, w.since) for w in status.waiting),
     )
-
-
-def _out(totals: Mapping[str, Mapping[str, int]], step: str) -> int:
-    return sum(n for name, n in totals.get(step, {}).items() if name.startswith("records_out"))
 
 
 def _end(status: JobStatus) -> datetime | None:
@@ -203,18 +196,14 @@ def _end(status: JobStatus) -> datetime | None:
     return max(filter(None, [last, status.since]), default=None)
 
 
-def _restarts_since(events: list[EventRecord], when: datetime) -> int:
-    return sum(event.kind == "restarting" and event.at >= when for event in events)
-
-
 def job_view(job: JobHome, history: History) -> JobView:
     """One job, as its page shows it."""
     status = job_status(job)
-    run = job.run(status.run.run) if status.run else None
-    graph = Graph.from_json(run.graph()) if run else Graph(job.name, (), ())
+    figures = status.figures
+    graph = Graph.from_json(figures.graph) if figures else Graph(job.name, (), ())
     parallelism = status.run.parallelism if status.run else None
     drawn = graph_view(graph, status.checkpoint, parallelism=parallelism or 1)
-    rows = history.rows(run, limit=20) if run else []
+    rows = history.rows(figures.run, limit=_RECENT) if figures else []
     started = status.started.details if status.started else {}
     return JobView(
         summary=summary(job, status),

@@ -9,9 +9,15 @@ from headgate.base.secrets import redact
 from headgate.home.audit import audit
 from headgate.home.layout import Home, JobHome, RunHome
 from headgate.home.operations import OperationRecord, Operations
+from headgate.home.read.run import RECENT, RunFigures
 from headgate.snapshots.snapshot import find_snapshot
 from headgate.ui.model.checkpoint_detail import CheckpointDetail, checkpoint_detail
-from headgate.ui.model.checkpoints import CheckpointsView, checkpoints_view
+from headgate.ui.model.checkpoints import (
+    CheckpointsView,
+    RunLatest,
+    checkpoints_view,
+    run_latest,
+)
 from headgate.ui.model.configuration import ConfigurationView, configuration_view
 from headgate.ui.model.exceptions import ExceptionsView, exceptions_view
 from headgate.ui.model.history import CheckpointRow, History
@@ -153,6 +159,10 @@ class Model:
             tuple(audit_view(record) for record in reversed(told)),
         )
 
-    def history(self, run: RunHome) -> list[CheckpointRow]:
-        """All checkpoints of a run in short, oldest first."""
-        return self._history.rows(run)
+    def history(self, run: RunHome, *, limit: int = RECENT) -> list[CheckpointRow]:
+        """The newest checkpoints of a run in short, oldest first."""
+        return self._history.rows(run, limit=limit)
+
+    def latest(self, job: JobHome, figures: RunFigures) -> RunLatest:
+        """The counts and the newest checkpoint of a run; reads no history."""
+        return run_latest(job, figures, self._sizes)

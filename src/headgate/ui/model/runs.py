@@ -8,6 +8,7 @@ from datetime import datetime
 
 from headgate.home.layout import JobHome, RunHome
 from headgate.home.model import Parent
+from headgate.home.read.run import RunFigures
 from headgate.snapshots.snapshot import restorable, spans
 from headgate.ui.model.view import View
 
@@ -77,10 +78,10 @@ def _same_job(parent: Parent, job: JobHome) -> bool:
 
 
 def _run(run: RunHome, parent: Parent | None, depth: int, current: bool) -> RunView:
-    record, events, ids = run.read(), run.events(), run.checkpoint_ids()
-    starts = [event for event in events if event.kind == "started"]
-    last = events[-1] if events else None
-    kept = restorable(run)
+    figures = RunFigures(run)
+    record, events = figures.record, figures.events
+    started, last = events.last("started"), events.newest
+    kept, ends = restorable(run), run.checkpoint_log.bounds()
     return RunView(
         run=run.id,
         depth=depth,
@@ -90,13 +91,13 @@ def _run(run: RunHome, parent: Parent | None, depth: int, current: bool) -> RunV
         parent_job=parent.job if parent else None,
         parent_checkpoint=parent.checkpoint if parent else None,
         parent_savepoint=parent.savepoint if parent else None,
-        how=str(starts[-1].details.get("how")) if starts else None,
-        starts=len(starts),
+        how=str(started.details.get("how")) if started else None,
+        starts=events.tally.starts,
         last_event=_ENDED.get(last.kind, last.kind.upper()) if last else None,
         last_event_at=last.at if last else None,
-        first_checkpoint=ids[0] if ids else None,
-        last_checkpoint=ids[-1] if ids else None,
-        checkpoints=len(ids),
+        first_checkpoint=ends[0] if ends else None,
+        last_checkpoint=ends[1] if ends else None,
+        checkpoints=figures.checkpoints,
         retained=spans(kept) if kept else "none",
         parallelism=record.parallelism,
         versions=record.versions,
