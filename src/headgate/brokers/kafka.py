@@ -13,7 +13,7 @@ from pathlib import Path
 
 from headgate.base.errors import HeadgateError
 from headgate.brokers.base import LOCKS, RESOURCES, LocalBroker
-from headgate.brokers.kafka_wire import ask_cluster
+from headgate.brokers.kafka_cluster import describe_cluster
 from headgate.brokers.process import HOST, BrokerRecord
 from headgate.jvm.java import find_java
 from headgate.jvm.spark_jars import find_spark_jars
@@ -34,7 +34,7 @@ _SETTINGS = {
     "controller.listener.names": "CONTROLLER",
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
     "log.dirs": "data",
-    # A wrong topic name is told, and not made.
+    # A wrong topic name is an error, not a new topic.
     "auto.create.topics.enable": "false",
     # Records with times of long ago stay, as in an embedded topic.
     "log.retention.ms": "-1",
@@ -79,7 +79,7 @@ class KafkaBroker(LocalBroker):
         return cluster_id, [*java, "kafka.Kafka", "server.properties"]
 
     def _serves(self, record: BrokerRecord) -> bool:
-        found = ask_cluster(HOST, record.port)
+        found = describe_cluster(record.servers)
         return found is not None and found.id == record.cluster_id and record.port in found.ports
 
     def _stored_id(self) -> str | None:
