@@ -24,8 +24,10 @@ LOCK = LOCKS / f"kafka-{RELEASE}.lock"
 # Kafka comes without anything that writes its log. Spark's four jars do it, and go before Kafka's
 # own slf4j 1.7, for which there is no writer here.
 _LOG_JARS = ("slf4j-api", "log4j-slf4j2-impl", "log4j-api", "log4j-core")
-_JVM = ("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-Djava.awt.headless=true",
-        "-Dlog4j2.configurationFile=log4j2.properties")  # fmt: skip
+# Without the second compiler a start takes 2.6 s of CPU time instead of 4.5, and half a million
+# records later the broker has still used less of it.
+_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms128m", "-Xmx384m",
+        "-Djava.awt.headless=true", "-Dlog4j2.configurationFile=log4j2.properties")  # fmt: skip
 
 # Paths are relative: the process runs in the broker's folder, and Kafka splits them at commas.
 _SETTINGS = {
@@ -116,7 +118,7 @@ class KafkaBroker(LocalBroker):
         self._files.write_text(f"{aside}/server.properties", text)
         program = str(find_java().executable)
         ran = subprocess.run(
-            [program, "-XX:TieredStopAtLevel=1", *java, "kafka.tools.StorageTool", "format",
+            [program, *java, "kafka.tools.StorageTool", "format",
              "-t", cluster_id, "-c", f"{aside}/server.properties"],
             cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
             errors="replace", check=False,

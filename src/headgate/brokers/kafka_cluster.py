@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
@@ -32,15 +33,14 @@ def describe_cluster(server: str, *, timeout: float = 5.0) -> Cluster | None:
     whoever polls a broker that is starting sees it serve as soon as it does.
     """
     errors: list[KafkaError] = []
-    admin = AdminClient(
-        {
-            "bootstrap.servers": server,
-            "client.id": "headgate",
-            "error_cb": errors.append,
-            "log_level": 0,
-            "logger": _NOWHERE,
-        }
-    )
+    settings: dict[str, Any] = {  # the client's own types leave out those that are code
+        "bootstrap.servers": server,
+        "client.id": "headgate",
+        "error_cb": errors.append,
+        "log_level": 0,
+        "logger": _NOWHERE,
+    }
+    admin = AdminClient(settings)
     answer = admin.describe_cluster(request_timeout=timeout)
     until = time.monotonic() + timeout
     while not answer.done() and not errors and time.monotonic() < until:
