@@ -18,7 +18,7 @@ from headgate.brokers import BrokerState
 from headgate.brokers.base import Started
 from headgate.brokers.process import NotInTimeError, free_port, is_free
 from headgate.cli.main import invoke
-from tests.brokers.kinds import KINDS, Kind, behave, is_up
+from tests.brokers.kinds import KAFKA, KINDS, PULSAR, Kind, behave, is_up
 
 ERROR = "2026-01-01T00:00:00,000 ERROR"
 
@@ -193,7 +193,12 @@ def test_a_broker_serves_survives_a_kill_with_its_records_and_stops(
     assert invoke(["broker", "stop", *named]) == 0
 
 
-@pytest.mark.slow
+# Both fixtures are made alike, and Pulsar takes three times as long to start.
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(KAFKA, marks=pytest.mark.slow), pytest.param(PULSAR, marks=pytest.mark.long)],
+    ids=lambda kind: kind.name,
+)
 def test_the_fixture_gives_a_broker_and_ends_it(kind: Kind, tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         "import pathlib, socket\n"

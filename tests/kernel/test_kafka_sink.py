@@ -284,7 +284,7 @@ def test_should_survive_the_death_of_the_driver(job: Job, kafka: Kafka) -> None:
     assert jvm.kafka_open_transactions(job.spark, job.client, job.name) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_should_survive_the_death_of_an_executor(job: Job, kafka: Kafka) -> None:
     a, b = kafka.topic(), kafka.topic()
     _in_another_process(
