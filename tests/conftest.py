@@ -1,4 +1,4 @@
-"""Fixtures that all tests share, and how the JVMs of tests start."""
+"""Fixtures that all tests share, the order of tests, and how their JVMs start."""
 
 from __future__ import annotations
 
@@ -8,11 +8,19 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.class_archive import java_options
+from tests.order import ordered
 
 # Drivers that tests start inherit these. The first is for Spark's own JVM, the second for the one
 # that Spark runs before it, to put its command together.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the tests that are left, after marks and names have been looked at, in order."""
+    worker = getattr(config, "workerinput", {})
+    items[:] = ordered(items, int(worker.get("workercount", 1)))
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,6 @@ import pytest
 
 from headgate.base.errors import HeadgateError
 from headgate.brokers.kafka import KafkaBroker
-from headgate.brokers.kafka_wire import ask_cluster
 from headgate.brokers.process import (
     BrokerRecord,
     BrokerState,
@@ -140,20 +139,3 @@ def test_free_ports_are_free_and_below_those_of_outgoing_connections() -> None:
 def test_no_port_is_given_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headgate.brokers.process._PORTS", range(31_000, 31_020))
     assert len({free_port() for _ in range(5)}) == 5
-
-
-@pytest.mark.parametrize(
-    "answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0\0\6\0\0\0\1\0\0"]
-)
-def test_whoever_answers_otherwise_is_not_kafka(answer: bytes) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve() -> None:
-            connection, _ = server.accept()
-            with connection:
-                connection.recv(1000)
-                connection.sendall(answer)
-
-        threading.Thread(target=serve, daemon=True).start()
-        assert ask_cluster("127.0.0.1", server.getsockname()[1]) is None
-    assert ask_cluster("127.0.0.1", free_port()) is None

@@ -43,7 +43,7 @@ class Live:
 
 @pytest.fixture
 def live(kafka_servers: str, tmp_path: Path, spark: SparkSession) -> Live:
-    return Live(Kafka(kafka_servers), tmp_path)
+    return Live(Kafka(kafka_servers, calm=True), tmp_path)
 
 
 def test_should_find_topics_that_are_there(live: Live, capfd: pytest.CaptureFixture[str]) -> None:

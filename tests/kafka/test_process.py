@@ -50,7 +50,7 @@ def truth(orders: list[Order], payments: list[Payment]) -> tuple[list[Settled], 
 def test_orders_are_settled_once_whatever_fails(
     spark: SparkSession, kafka_servers: str, tmp_path: Path
 ) -> None:
-    kafka, pick = Kafka(kafka_servers), random.Random(8)
+    kafka, pick = Kafka(kafka_servers, calm=True), random.Random(8)
     topics = {name: kafka.topic(3) for name in TOPICS}
     orders = [
         Order(f"order-{n * 7919}", float(pick.randrange(4, 40, 4)), NOON + timedelta(seconds=n))

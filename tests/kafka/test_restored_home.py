@@ -86,7 +86,7 @@ class Copying:
 
 @pytest.fixture
 def copying(spark: SparkSession, tmp_path: Path, kafka_servers: str) -> Copying:
-    return Copying(spark, tmp_path, Kafka(kafka_servers))
+    return Copying(spark, tmp_path, Kafka(kafka_servers, calm=True))
 
 
 def test_should_refuse_a_home_that_is_older_than_its_topics(copying: Copying) -> None:

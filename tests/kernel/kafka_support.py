@@ -56,6 +56,8 @@ class Kafka:
                 "bootstrap.servers": self.servers, "group.id": uuid.uuid4().hex,
                 "isolation.level": isolation, "enable.partition.eof": True,
                 "enable.auto.commit": False,
+                # the end of a partition is known when a fetch finds nothing there
+                "fetch.wait.max.ms": 10,
             }
         )  # fmt: skip
         try:

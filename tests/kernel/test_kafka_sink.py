@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Place
 
 from headgate import jvm
+from tests.class_archive import java_options
 from tests.kernel.kafka_support import MARKERS, Job, Kafka
 
 TASK_POINTS = ["before_transaction", "in_transaction", "after_transaction"]
@@ -283,11 +284,12 @@ def test_should_survive_the_death_of_the_driver(job: Job, kafka: Kafka) -> None:
     assert jvm.kafka_open_transactions(job.spark, job.client, job.name) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_should_survive_the_death_of_an_executor(job: Job, kafka: Kafka) -> None:
     a, b = kafka.topic(), kafka.topic()
     _in_another_process(
         job, a, b, master="local-cluster[2,1,1024]",
-        conf={"spark.executorEnv.HEADGATE_HALT": "in_transaction:1", "spark.executor.memory": "1g"},
+        conf={"spark.executorEnv.HEADGATE_HALT": "in_transaction:1", "spark.executor.memory": "1g",
+              "spark.executor.extraJavaOptions": java_options()},
     )  # fmt: skip
     assert kafka.ids(a) + kafka.ids(b) == [0, 2, 4, 6, 8, 1, 3, 5, 7, 9]

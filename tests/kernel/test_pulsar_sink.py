@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate import jvm
+from tests.class_archive import java_options
 from tests.kernel.pulsar_support import Job
 from tests.pulsar.client import Pulsar
 
@@ -317,6 +318,7 @@ def test_should_survive_the_death_of_an_executor(job: Job, pulsar: Pulsar) -> No
     a, b = pulsar.topic(2), pulsar.topic()
     _in_another_process(
         job, a, b, master="local-cluster[2,1,1024]",
-        conf={"spark.executorEnv.HEADGATE_HALT": "in_transaction:1", "spark.executor.memory": "1g"},
+        conf={"spark.executorEnv.HEADGATE_HALT": "in_transaction:1", "spark.executor.memory": "1g",
+              "spark.executor.extraJavaOptions": java_options()},
     )  # fmt: skip
     assert pulsar.ids(a) + pulsar.ids(b) == [*range(0, 20, 2), *range(1, 20, 2)]

@@ -15,6 +15,9 @@ SHORT = {
     "kafka": ("kill driver", "answer lost", "request held back", "resets", "stop JVM"),
     "log": ("kill JVM", "kill Python worker", "state file lost", "stop driver"),
 }
+# Those of `log` are all four kinds; those of `kafka` are answers lost twice, a request that comes
+# late, and a driver that is killed. Both are over in less than a minute.
+SEEDS = {"kafka": 3, "log": 7}
 
 
 def test_a_schedule_is_the_same_again_with_its_seed(tmp_path: Path) -> None:
@@ -25,11 +28,11 @@ def test_a_schedule_is_the_same_again_with_its_seed(tmp_path: Path) -> None:
     assert drawn(5) == drawn(5) != drawn(6)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ["kafka", "log"])
 def test_a_job_is_exact_under_some_faults(tmp_path: Path, system: str) -> None:
     kinds = [kind for kind in KINDS if kind.name in SHORT[system]]
-    plan = Plan(seed=4, minutes=0, faults=4, rounds=[("process", system)], kinds=kinds)
+    plan = Plan(seed=SEEDS[system], minutes=0, faults=4, rounds=[("process", system)], kinds=kinds)
     told = play(plan, tmp_path)
     print(report(told, plan, 0))
     assert told.faults == 4 and told.rows > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pyspark
 
 from headgate.brokers.process import free_port
 from headgate.jvm.java import find_java
+from tests.class_archive import java_options
 from tests.reliability.topics import INPUTS, OUTPUTS, Topics, topics_of
 
 
@@ -86,12 +88,12 @@ class Cluster:
         # without the Scala version executors look for another jars folder and die at once
         env = {**os.environ, "SPARK_SCALA_VERSION": "2.13", "SPARK_HOME": str(self._home),
                "SPARK_LOCAL_IP": "127.0.0.1", "JAVA_HOME": str(find_java().path)}  # fmt: skip
-        command = [java, "-Xmx512m", "-XX:TieredStopAtLevel=1",
+        command = [java, "-Xmx512m", *shlex.split(java_options()),
                    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
                    "--add-opens=java.base/java.nio=ALL-UNNAMED",
                    "--add-opens=java.base/java.lang=ALL-UNNAMED",
                    "--add-opens=java.base/java.util=ALL-UNNAMED",
-                   "-cp", f"{self._home}/jars/*", main, *arguments]  # fmt: skip
+                   "-cp", self._class_path(), main, *arguments]  # fmt: skip
         if hides is not None:
             own = 'mount -t tmpfs tmpfs "$0" && exec "$@"'
             command = ["unshare", "--mount", "sh", "-c", own, str(hides), *command]
@@ -99,6 +101,12 @@ class Cluster:
             self._processes.append(
                 subprocess.Popen(command, stdout=log, stderr=log, env=env, start_new_session=True)
             )
+
+    def _class_path(self) -> str:
+        """As drivers have it: with another order the archive of classes is left out."""
+        jars = self._home / "jars"
+        (first,) = jars.glob("slf4j-api-*.jar")
+        return os.pathsep.join(map(str, (self._home / "conf", first, jars / "*")))
 
     def _wait_for(self, name: str, text: str, seconds: float = 60) -> None:
         until = time.monotonic() + seconds
@@ -127,7 +135,7 @@ class Cluster:
 
     def flags(self, fail_every: int) -> tuple[str, ...]:
         """Spark's options for a driver of this cluster, some of whose tasks fail after a commit."""
-        java = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"
+        java = f"-XX:+UseParallelGC {java_options()}"
         return ("--master", self.url, "--conf", "spark.executor.memory=1g",
                 "--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.memory=1g",
                 "--conf", f"spark.executor.extraJavaOptions={java}",

@@ -60,7 +60,8 @@ def assert_truth(spark: SparkSession, data: Path, home: Path, events: Events) ->
         assert kept == dict(truth), name
 
 
-@pytest.mark.slow
+# The short run of the nemesis kills the driver of the same job; this one also reads its state.
+@pytest.mark.long
 def test_chains_are_whole_after_kills_at_random_moments(
     spark: SparkSession, tmp_path: Path
 ) -> None:

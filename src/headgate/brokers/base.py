@@ -106,7 +106,7 @@ class LocalBroker(ABC):
         1. The jars are fetched, if they are not in the cache.
         2. A new folder gets its storage; one that had a broker keeps its data and its port.
         3. The process starts in a session of its own and is written down in `broker.json`.
-        4. The broker is asked who it is until it answers.
+        4. It waits until the broker says who it is.
         """
         record = read_record(self._files)
         jars = [] if record and record.alive else fetch(self.lock, quiet=quiet)
@@ -147,7 +147,7 @@ class LocalBroker(ABC):
     def _prepare(
         self, jars: list[Path], ports: Mapping[str, int], settings: Mapping[str, str]
     ) -> tuple[str, list[str]]:
-        """Write what the broker needs; gives the cluster's id and what `java` is told."""
+        """Write what the broker needs; gives the cluster's id and the arguments of `java`."""
 
     @abstractmethod
     def _serves(self, record: BrokerRecord) -> bool:
@@ -181,12 +181,12 @@ class LocalBroker(ABC):
         for name, needed in chosen.items():
             if needed >= 65536 or not is_free(needed):
                 why = f", and this broker needs it (its {name} port)" if name else ""
-                told = "end what listens there, or say --port"
+                remedy = "end what listens there, or say --port"
                 if name in others:
-                    told = "end what listens there: the data belongs to that port"
+                    remedy = "end what listens there: the data belongs to that port"
                 elif port:
-                    told = "say another --port"
-                raise HeadgateError(f"port {needed} of {HOST} is taken{why}", remedy=told)
+                    remedy = "say another --port"
+                raise HeadgateError(f"port {needed} of {HOST} is taken{why}", remedy=remedy)
         for name in others:
             if name not in chosen:
                 chosen[name] = free_port(*chosen.values())

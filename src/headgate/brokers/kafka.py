@@ -13,7 +13,7 @@ from pathlib import Path
 
 from headgate.base.errors import HeadgateError
 from headgate.brokers.base import LOCKS, RESOURCES, LocalBroker
-from headgate.brokers.kafka_wire import ask_cluster
+from headgate.brokers.kafka_cluster import describe_cluster
 from headgate.brokers.process import HOST, BrokerRecord
 from headgate.jvm.java import find_java
 from headgate.jvm.spark_jars import find_spark_jars
@@ -24,8 +24,10 @@ LOCK = LOCKS / f"kafka-{RELEASE}.lock"
 # Kafka comes without anything that writes its log. Spark's four jars do it, and go before Kafka's
 # own slf4j 1.7, for which there is no writer here.
 _LOG_JARS = ("slf4j-api", "log4j-slf4j2-impl", "log4j-api", "log4j-core")
-_JVM = ("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-Djava.awt.headless=true",
-        "-Dlog4j2.configurationFile=log4j2.properties")  # fmt: skip
+# Without the second compiler a start takes 2.6 s of CPU time instead of 4.5, and half a million
+# records later the broker has still used less of it.
+_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms128m", "-Xmx384m",
+        "-Djava.awt.headless=true", "-Dlog4j2.configurationFile=log4j2.properties")  # fmt: skip
 
 # Paths are relative: the process runs in the broker's folder, and Kafka splits them at commas.
 _SETTINGS = {
@@ -34,7 +36,7 @@ _SETTINGS = {
     "controller.listener.names": "CONTROLLER",
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
     "log.dirs": "data",
-    # A wrong topic name is told, and not made.
+    # A wrong topic name is an error, not a new topic.
     "auto.create.topics.enable": "false",
     # Records with times of long ago stay, as in an embedded topic.
     "log.retention.ms": "-1",
@@ -79,7 +81,7 @@ class KafkaBroker(LocalBroker):
         return cluster_id, [*java, "kafka.Kafka", "server.properties"]
 
     def _serves(self, record: BrokerRecord) -> bool:
-        found = ask_cluster(HOST, record.port)
+        found = describe_cluster(record.servers)
         return found is not None and found.id == record.cluster_id and record.port in found.ports
 
     def _stored_id(self) -> str | None:
@@ -116,7 +118,7 @@ class KafkaBroker(LocalBroker):
         self._files.write_text(f"{aside}/server.properties", text)
         program = str(find_java().executable)
         ran = subprocess.run(
-            [program, "-XX:TieredStopAtLevel=1", *java, "kafka.tools.StorageTool", "format",
+            [program, *java, "kafka.tools.StorageTool", "format",
              "-t", cluster_id, "-c", f"{aside}/server.properties"],
             cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
             errors="replace", check=False,

@@ -1,4 +1,7 @@
-"""What a Kafka cluster has switched on for all its brokers: the levels of its features."""
+"""Owns the levels of a Kafka cluster's features, such as its transaction version.
+
+confluent-kafka does not read them, so this is one request over a connection of its own.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ _TEXT = b"\x09headgate"  # a compact string: its length and one more, then its b
 TRANSACTION_VERSION = "transaction.version"
 
 
-def ask_features(host: str, port: int, *, timeout: float = 5.0) -> dict[str, int] | None:
+def read_features(host: str, port: int, *, timeout: float = 5.0) -> dict[str, int] | None:
     """The level of each feature; nothing if nobody answers, or an older Kafka does.
 
     A cluster that has never set a feature leaves it out: its level is 0.

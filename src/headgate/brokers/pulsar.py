@@ -44,7 +44,7 @@ _SETTINGS = {
     "allowLoopback": "true",
     # else the bookie takes any port, and not the one that it is given
     "allowEphemeralPorts": "true",
-    # A wrong topic name is told, and not made.
+    # A wrong topic name is an error, not a new topic.
     "allowAutoTopicCreation": "false",
     # Messages stay, whether somebody has read them or not, as in an embedded topic.
     "defaultRetentionTimeInMinutes": "-1",
@@ -140,7 +140,7 @@ class PulsarBroker(LocalBroker):
         return found if (self.folder / "data/bookkeeper/current/VERSION").exists() else None
 
     def _serves(self, record: BrokerRecord) -> bool:
-        # Where tokens are asked for, the broker has one of its own to talk to itself.
+        # Where clients need tokens, the broker has one of its own to talk to itself.
         given = record.settings.get("brokerClientAuthenticationParameters", "")
         options = {"token": given.removeprefix("token:")} if given.startswith("token:") else {}
         admin = PulsarAdmin(PulsarAccess(record.servers, options), timeout=_ANSWER_SECONDS)

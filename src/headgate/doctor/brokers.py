@@ -6,8 +6,8 @@ import socket
 from collections.abc import Iterator
 
 from headgate.base.errors import HeadgateError
-from headgate.brokers.kafka_features import TRANSACTION_VERSION, ask_features
-from headgate.brokers.kafka_wire import ask_cluster
+from headgate.brokers.kafka_cluster import describe_cluster
+from headgate.brokers.kafka_features import TRANSACTION_VERSION, read_features
 from headgate.connectors.pulsar.admin import PulsarAdmin, PulsarAdminError
 from headgate.connectors.pulsar.client import PulsarAccess
 from headgate.doctor.check import Check
@@ -48,7 +48,7 @@ def _kafka(servers: str, jobs: str) -> Check:
     name = f"kafka {servers}"
     for server in servers.split(","):
         host, _, port = server.rpartition(":")
-        if cluster := ask_cluster(host, int(port), timeout=_PATIENCE):
+        if cluster := describe_cluster(server, timeout=_PATIENCE):
             version = _transaction_version(host, int(port))
             return Check(name, True, f"cluster {cluster.id} answers{version} (used by {jobs})")
         if _connects(host, int(port)):
@@ -64,7 +64,7 @@ def _kafka(servers: str, jobs: str) -> Check:
 
 
 def _transaction_version(host: str, port: int) -> str:
-    features = ask_features(host, port, timeout=_PATIENCE)
+    features = read_features(host, port, timeout=_PATIENCE)
     if features is None:
         return ""
     return f", transaction version {features.get(TRANSACTION_VERSION, 0)}"

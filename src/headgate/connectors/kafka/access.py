@@ -19,6 +19,8 @@ from headgate.connectors.kafka.names import are_servers, is_topic
 T = TypeVar("T")
 
 ANSWER_SECONDS = 10.0
+# Answers come on another thread and end no poll, and a command has several requests in a row.
+_POLL_SECONDS = 0.005
 
 _FORM = "kafka://host:port[,host2:port2]/topic"
 
@@ -145,6 +147,8 @@ class KafkaAccess:
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "enable.partition.eof": True,
+            # The end of a topic is known when a fetch finds nothing there: it waits this long.
+            "fetch.wait.max.ms": 50,
             "isolation.level": "read_committed" if committed else "read_uncommitted",
             # A reader may stop at a page of `less` for hours.
             "max.poll.interval.ms": 86_400_000,
@@ -174,7 +178,7 @@ class KafkaAccess:
         """The result of a request; one that cannot succeed any more is not waited for."""
         until = time.monotonic() + ANSWER_SECONDS + 2
         while not future.done() and time.monotonic() < until:
-            self.admin.poll(0.05)
+            self.admin.poll(_POLL_SECONDS)
             if self._heard is not None and self._heard.code() in _REJECTED:
                 raise self.told(self._heard)
         try:

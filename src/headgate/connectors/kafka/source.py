@@ -41,6 +41,9 @@ _CLIENT = {
     "default.api.timeout.ms": "20000",
     "request.timeout.ms": "15000",
     "max.poll.records": "10000",
+    # A task reads up to an offset that is there, and then finds out where the topic ends. That
+    # question waits behind a fetch for more, by default for half a second in each task.
+    "fetch.max.wait.ms": "20",
 }
 _POLL_TIMEOUT_MS = "60000"
 

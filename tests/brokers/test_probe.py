@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import socket
 
+import pytest
+
 from headgate.brokers.process import free_port
 from headgate.connectors.broker_probe import Service
 
 
-def test_should_be_answered_by_a_broker_of_several_addresses(kafka_servers: str) -> None:
-    assert Service("kafka", (kafka_servers,)).answers(5)
+@pytest.mark.parametrize(
+    ("system", "fixture"),
+    [("kafka", "kafka_servers"), ("pulsar", "pulsar_url")],
+    ids=("kafka", "pulsar"),
+)
+def test_should_be_answered_by_a_broker_of_several_addresses(
+    request: pytest.FixtureRequest, system: str, fixture: str
+) -> None:
+    broker = str(request.getfixturevalue(fixture)).removeprefix("pulsar://")
     nobody = f"127.0.0.1:{free_port()}"
-    assert not Service("kafka", (nobody,)).answers(5)
-    assert Service("kafka", (nobody, kafka_servers)).answers(5)
-    assert not Service("kafka", ("no-such-host.invalid:9092", "nonsense")).answers(5)
+    assert Service(system, (broker,)).answers(5)
+    assert not Service(system, (nobody,)).answers(5)
+    assert Service(system, (nobody, broker)).answers(5)
+    assert not Service(system, ("no-such-host.invalid:9092", "nonsense")).answers(5)
 
 
 def test_should_not_take_a_connection_for_an_answer() -> None:
