@@ -16,7 +16,7 @@ from headgate.snapshots.spark_log import pending_batch, read_entry
 from headgate.ui.model.history import CheckpointRow, History
 from headgate.ui.model.sizes import SizeBook
 from headgate.ui.model.statistics import Statistics, statistics
-from headgate.ui.model.view import View, as_name, flink
+from headgate.ui.model.view import FlinkDuration, FlinkTime, View, json_name
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Counts(View):
     completed: int
     failed: int
     restored: int
-    """Starts and restarts that went on from a checkpoint."""
+    """Starts and restarts from a checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class CheckpointView(View):
     """COMPLETED, IN_PROGRESS or FAILED."""
     is_savepoint: bool
     checkpoint_type: str
-    trigger_timestamp: datetime | None = field(metadata=flink("trigger_timestamp"))
-    latest_ack_timestamp: datetime | None = field(metadata=flink("latest_ack_timestamp"))
-    end_to_end_duration: timedelta | None = field(metadata=flink("end_to_end_duration"))
+    trigger_timestamp: FlinkTime | None
+    latest_ack_timestamp: FlinkTime | None
+    end_to_end_duration: FlinkDuration | None
     checkpointed_size: int | None
-    """Bytes that it has written; known while it is retained, or if somebody looked then."""
+    """Bytes that it has written; known while it is retained, or if it was measured then."""
     full_size: int | None
     """Bytes of all files that it needs; known as long."""
     state_size: int | None
@@ -73,7 +73,7 @@ class FailedCheckpoint(View):
     """A batch that failed, and why."""
 
     id: int | None
-    failure_timestamp: datetime = field(metadata=flink("failure_timestamp"))
+    failure_timestamp: FlinkTime
     reason: str
     failure_message: str
     remedy: str | None
@@ -87,7 +87,7 @@ class LatestSavepoint(View):
     label: str
     id: int
     run: str
-    trigger_timestamp: datetime = field(metadata=flink("trigger_timestamp"))
+    trigger_timestamp: FlinkTime
     state_size: int
     savepoint_format: str
     external_path: str
@@ -96,11 +96,11 @@ class LatestSavepoint(View):
 
 @dataclass(frozen=True)
 class Restored(View):
-    """The last time that the job went on from a snapshot."""
+    """The last start from a snapshot."""
 
     id: int | None
     run: str
-    restore_timestamp: datetime = field(metadata=flink("restore_timestamp"))
+    restore_timestamp: FlinkTime
     is_savepoint: bool
     how: str
     """resumed, restored, forked or restarted."""
@@ -132,7 +132,7 @@ class Summary(View):
 
 @dataclass(frozen=True)
 class CheckpointsView(View):
-    """All that there is to know of the checkpoints of a run."""
+    """Checkpoints of a run: counts, latest, summary and history."""
 
     job: str
     run: str | None
@@ -142,7 +142,7 @@ class CheckpointsView(View):
     summary: Summary
     history: tuple[CheckpointView, ...]
     """The newest first."""
-    total_history: int = field(metadata=as_name("history_total"))
+    total_history: int = field(metadata=json_name("history_total"))
 
 
 def checkpoints_view(

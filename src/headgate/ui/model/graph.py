@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 from headgate.graph.model import Graph, Step, counted_by_users
 from headgate.home.model import CheckpointRecord
 from headgate.runtime.status import step_watermark
-from headgate.ui.model.view import View
-
-# What gives a row for each row that it gets: its counts follow from those around it.
-_ONE_FOR_ONE = ("select", "with_columns", "drop")
+from headgate.ui.model.roles import (
+    Role,
+    describe,
+    is_one_for_one,
+    is_union,
+    labels_of,
+    role_of,
+)
+from headgate.ui.model.view import IsoTime, View
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class NodeView(View):
 
     id: str
     kind: str
+    role: Role
     named: bool
     description: str
     """What it computes, or where it reads or writes."""
@@ -47,7 +52,7 @@ class NodeView(View):
     late: int | None
     """Rows that came too late for it."""
     dropped: int | None
-    """Rows that it has let go because it was told to."""
+    """Rows that it has dropped, as it was configured to."""
     counted: Mapping[str, int]
     """What its function has counted with `ctx.count`."""
     stateful: bool
@@ -55,7 +60,7 @@ class NodeView(View):
     state_bytes: int | None
     behind: int | None
     """Of a source: records that were there and are not in the newest checkpoint."""
-    watermark: datetime | None
+    watermark: IsoTime | None
     detail: Mapping[str, str]
     schema: str
 
@@ -81,7 +86,7 @@ class GraphView(View):
     nodes: tuple[NodeView, ...]
     edges: tuple[EdgeView, ...]
     warnings: tuple[str, ...]
-    counted_at: datetime | None
+    counted_at: IsoTime | None
     """When the counts were true: the end of the newest checkpoint."""
     checkpoint: int | None
 
@@ -130,6 +135,7 @@ def _node(
     return NodeView(
         id=step.id,
         kind=step.kind,
+        role=role_of(step),
         named=step.named,
         description=describe(step),
         location=step.location,
@@ -148,20 +154,9 @@ def _node(
         state_bytes=state.get("bytes", none),
         behind=offsets.behind() if offsets else None,
         watermark=step_watermark(record, step.kind, step.id),
-        detail={name: value for name, value in step.detail.items() if name != "state_key"},
+        detail=labels_of(step),
         schema=step.schema,
     )
-
-
-def describe(step: Step) -> str:
-    """What a step does, in one line."""
-    detail = step.detail
-    for name in ("address", "expression", "on"):
-        if detail.get(name):
-            prefix = "on " if name == "on" else ""
-            return f"{prefix}{detail[name]}"
-    shown = [f"{name} {value}" for name, value in detail.items() if name != "state_key" and value]
-    return ", ".join(shown)
 
 
 class _Flow:
@@ -194,7 +189,7 @@ class _Flow:
         if counted is not None:
             return counted
         behind = self._taken_behind(step, output)
-        if behind is None and step.kind in (*_ONE_FOR_ONE, "union"):
+        if behind is None and (is_one_for_one(step) or is_union(step)):
             return self._sum_of_inputs(step)
         return behind
 
@@ -204,7 +199,7 @@ class _Flow:
             if len(user.inputs) != 1:
                 continue
             taken = self._counted(user, "records_in")
-            if taken is None and user.kind in _ONE_FOR_ONE:
+            if taken is None and is_one_for_one(user):
                 taken = self._taken_behind(user, "out")
             if taken is not None:
                 return taken
@@ -226,6 +221,6 @@ class _Flow:
     def _counted(self, step: Step, metric: str) -> int | None:
         """A step's own count: named steps have one, but for unions, and 0 if none is written."""
         metrics = self._counts.get(step.id, {})
-        counts = bool(metrics) or (step.named and step.kind != "union")
+        counts = bool(metrics) or (step.named and not is_union(step))
         has = bool(step.inputs) if metric == "records_in" else True
         return int(metrics.get(metric, 0)) if counts and has else None
