@@ -31,6 +31,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
         ("limit=", "limit must be a whole number, got ''"),
         ("limit=5&limit=6", "'limit' is given twice"),
         ("nope=1", "there is no parameter 'nope' (expected run, limit, before)"),
+        ("run=x", "run must match r[0-9]{1,9}, got 'x'"),
         ("run=", "run must have at least 1 character, got ''"),
     ],
 )

@@ -12,7 +12,6 @@ from prometheus_client.core import (
     HistogramMetricFamily,
     Metric,
 )
-from prometheus_client.utils import floatToGoString
 
 Labels: TypeAlias = Mapping[str, str]
 _BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, float("inf"))
@@ -87,7 +86,10 @@ class Families:
         family = self._found.setdefault(name, HistogramMetricFamily(name, about, labels=names))
         assert isinstance(family, HistogramMetricFamily)
         below = [
-            (floatToGoString(bound), float(sum(one <= bound for one in seconds)))
+            (
+                "+Inf" if bound == float("inf") else str(bound),
+                float(sum(one <= bound for one in seconds)),
+            )
             for bound in _BUCKETS
         ]
         family.add_metric(_values(names, labels), below, sum(seconds))

@@ -24,6 +24,7 @@ class HasRole(Protocol):
 
 
 AnyStep: TypeAlias = Mapping[str, Any] | Step | HasRole
+_ROLES: Mapping[str, Role] = {"source": "source", "table": "table", "sink": "sink"}
 _NOT_FOR_PEOPLE = ("state_key",)
 _FIRST = ("address", "expression", "on")
 """Of these labels, the first that a step has says most about it."""
@@ -36,14 +37,10 @@ def role_of(step: AnyStep) -> Role:
     ('sink', 'step')
     """
     if isinstance(step, Mapping):
-        kind = step["kind"]
-    elif isinstance(step, Step):
-        kind = step.kind
-    else:
-        return step.role
-    if kind == "source" or kind == "table" or kind == "sink":
-        return kind
-    return "step"
+        return _ROLES.get(step["kind"], "step")
+    if isinstance(step, Step):
+        return _ROLES.get(step.kind, "step")
+    return step.role
 
 
 def is_sink(step: AnyStep) -> bool:

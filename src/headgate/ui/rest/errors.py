@@ -105,6 +105,8 @@ def _sentence(name: str, error: Mapping[str, Any]) -> str:
     if error["type"] == "missing":
         return f"'{name}' is missing"
     text = str(error["msg"])
+    if error["type"] == "string_pattern_mismatch":
+        text = f"must match {error['ctx']['pattern'].removeprefix('^(?:').removesuffix(')$')}"
     for beginning in _BEGINNINGS:
         if text.startswith(beginning):
             text = f"must {text.removeprefix(beginning)}"
