@@ -50,6 +50,11 @@ def test_a_flag_is_true_or_false_alone(client: TestClient, text: str) -> None:
     assert client.get(f"/jobs/{JOB}/plan/stop", params={"drain": "true"}).status_code == 200
 
 
+def test_a_password_that_came_is_masked(client: TestClient) -> None:
+    answer = client.get(f"/jobs/{JOB}/checkpoints", params={"run": "kafka://me:hunter2@h:1/t"})
+    assert answer.status_code == 400 and "hunter2" not in answer.text
+
+
 def test_what_came_is_cut(client: TestClient) -> None:
     answer = client.get(f"/jobs/{JOB}/checkpoints", params={"limit": "9" * 5000})
     assert answer.status_code == 400 and len(answer.text) < 300

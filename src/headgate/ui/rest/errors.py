@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 
 from headgate.base.errors import HeadgateError, NotFoundError, RefusedError, UsageError
+from headgate.base.secrets import redact
 from headgate.ui.security import problem
 
 _SHOWN = 50
@@ -110,7 +111,7 @@ def _sentence(name: str, error: Mapping[str, Any]) -> str:
     for beginning in _BEGINNINGS:
         if text.startswith(beginning):
             text = f"must {text.removeprefix(beginning)}"
-    return f"{name} {text}, got {repr(error['input'])[:_SHOWN]}"
+    return f"{name} {text}, got {redact(repr(error['input']))[:_SHOWN]}"
 
 
 def _descriptions(request: Request, where: str) -> dict[str, str | None]:
