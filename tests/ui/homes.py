@@ -106,7 +106,7 @@ class Running:
         try:
             run(shop_app.shop, name=self.name, home=str(self.home), params=self.data.params,
                 spark=self._spark, stop=self._stop, code=_code(), parallelism=2)  # fmt: skip
-        except BaseException as error:  # told by whoever waits
+        except BaseException as error:  # raised again by whoever waits
             self.errors.append(error)
 
     @property
@@ -116,9 +116,9 @@ class Running:
 
     def until_processed(self, count: int) -> None:
         """Wait until a checkpoint has so many orders."""
-        until(lambda: processed(self.home, self.name) == count, self._told)
+        until(lambda: processed(self.home, self.name) == count, self._failure)
 
-    def _told(self) -> str:
+    def _failure(self) -> str:
         return f"{self.name}: {self.errors or ('runs' if self.alive else 'has ended')}"
 
     def stop(self, *, savepoint: bool = False) -> None:
@@ -142,7 +142,7 @@ class Homes:
         old = self.running
         self.running = Running(old.name, old.home, old.data, old._spark)
         job = Home(self.home).job(old.name)
-        until(lambda: job_status(job).state == "RUNNING", self.running._told)
+        until(lambda: job_status(job).state == "RUNNING", self.running._failure)
 
     def truth(self, job: str) -> Truth:
         """What a job has taken so far."""
@@ -161,11 +161,13 @@ class Homes:
         return found
 
 
-def until(condition: Callable[[], object], told: Callable[[], str], seconds: float = 300) -> None:
+def until(
+    condition: Callable[[], object], failure: Callable[[], str], seconds: float = 300
+) -> None:
     """Wait for something that other threads or processes do."""
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, f"not in time; {told()}"
+        assert time.monotonic() < end, f"not in time; {failure()}"
         time.sleep(0.05)
 
 
@@ -244,9 +246,9 @@ def _stopped(home: Path, data: Data, spark: SparkSession) -> None:
     job.until_processed(25)
     data.send(10)
     job.until_processed(35)
-    asked = Operations(Home(home).job("stopped")).request("stop", {"label": "at_the_end"})
+    request = Operations(Home(home).job("stopped")).request("stop", {"label": "at_the_end"})
     job._thread.join(120)
-    assert Operations(Home(home).job("stopped")).read(asked.id).state == "done", job._told()
+    assert Operations(Home(home).job("stopped")).read(request.id).state == "done", job._failure()
 
 
 def _start_process(home: Path, data: Data, log: Path) -> subprocess.Popen[bytes]:

@@ -120,7 +120,7 @@ def test_the_crash_is_on_the_exceptions_tab_with_what_to_do(
     assert "ck:0; batch 1 was begun and not committed" in entry["message"]
     assert entry["batch"] == 1 and "Start again" in entry["remedy"]
     job = get(client, f"/jobs/{JOB}")
-    assert job["way_on"]["command"] in entry["remedy"] and "--from" not in entry["remedy"]
+    assert job["resume_hint"]["command"] in entry["remedy"] and "--from" not in entry["remedy"]
     assert job["crash"]["pending_batch"] == 1 and job["crash"]["pid"] == crashed.pid
     lease = Home(crashed.home).job(JOB).read().lease
     assert lease is not None and entry["timestamp"] >= to_ms(lease.heartbeat)
@@ -136,12 +136,12 @@ def test_show_says_what_is_known_of_the_crash(
     said = capsys.readouterr().out
     assert f"process {crashed.pid} on " in said and "gone without a word" in said
     assert "batch 1 was begun and not committed" in said and "last seen alive" in said
-    command = get(client, f"/jobs/{JOB}")["way_on"]["command"]
+    command = get(client, f"/jobs/{JOB}")["resume_hint"]["command"]
     assert f"start again  {command}\n" in said
     assert invoke(["show", JOB, "--home", str(crashed.home), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["state"] == "CRASHED" and told["start_again"] == command
-    assert (told["crash"]["pid"], told["crash"]["pending_batch"]) == (crashed.pid, 1)
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["state"] == "CRASHED" and shown["start_again"] == command
+    assert (shown["crash"]["pid"], shown["crash"]["pending_batch"]) == (crashed.pid, 1)
 
 
 def test_start_again_resumes_it_and_writes_no_row_twice(

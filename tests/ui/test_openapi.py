@@ -19,6 +19,7 @@ from starlette.testclient import TestClient
 
 from headgate.ui.access import Access
 from headgate.ui.app import create_app
+from headgate.ui.rest import acting, reading, state
 from tests.ui.small_home import JOB, small_home
 
 KNOWN = {"job": JOB, "checkpoint": 1, "step": "out", "action": "stop", "label": "x"}
@@ -78,7 +79,9 @@ def _check(strategy: Any, change: Callable[[Any], None]) -> None:
 def test_every_route_is_described(app: Starlette) -> None:
     with _client(app) as client:
         described = client.get("/openapi.json").json()["paths"]
-    served = {route.path for route in app.routes if getattr(route, "path", "").startswith("/jobs")}
+    parts = (reading, state, acting)
+    served = {getattr(route, "path", "") for part in parts for route in part.router.routes}
+    assert all(path.startswith("/jobs") for path in served)
     assert served == set(described)
     ids = [operation["operationId"] for path in described.values() for operation in path.values()]
     assert len(set(ids)) == len(ids) == len(GENERATED)

@@ -40,12 +40,12 @@ def get(client: TestClient, path: str, **params: Any) -> Any:
 
 
 def done(client: TestClient, job: str, path: str, **body: Any) -> dict[str, Any]:
-    """Ask for an action and wait for the end of its operation."""
-    asked = client.post(f"/jobs/{job}/{path}", json=body)
-    assert asked.status_code == 202, asked.text
+    """Request an action and wait for the end of its operation."""
+    begun = client.post(f"/jobs/{job}/{path}", json=body)
+    assert begun.status_code == 202, begun.text
     end = time.monotonic() + 330
     while time.monotonic() < end:
-        operation: dict[str, Any] = get(client, f"/jobs/{job}/operations/{asked.json()['id']}")
+        operation: dict[str, Any] = get(client, f"/jobs/{job}/operations/{begun.json()['id']}")
         if operation["ended"]:
             assert operation["state"] == "done", operation
             return operation
@@ -97,20 +97,20 @@ def test_every_step_and_edge_has_its_true_count(made: Homes, client: TestClient,
     assert datetime.fromisoformat(watermarks["watermark"]) == mark
 
 
-def test_a_killed_job_shows_its_last_checkpoint_and_the_way_to_go_on(
+def test_a_killed_job_shows_its_last_checkpoint_and_how_to_resume(
     made: Homes, client: TestClient
 ) -> None:
     view = get(client, "/jobs/crashed")
     newest = view["summary"]["checkpoint"]
     assert "killed" in view["state_text"] and f"ck:{newest}" in view["state_text"]
-    assert f"goes on after ck:{newest}" in view["way_on"]["text"]
-    words = shlex.split(view["way_on"]["command"])
-    assert words[:3] == ["headgate", "run", f"{APP}:shop"] and view["way_on"]["file_is_here"]
+    assert f"it resumes after ck:{newest}" in view["resume_hint"]["text"]
+    words = shlex.split(view["resume_hint"]["command"])
+    assert words[:3] == ["headgate", "run", f"{APP}:shop"] and view["resume_hint"]["file_is_here"]
     assert words[words.index("--name") + 1] == "crashed"
     assert words[words.index("--home") + 1] == str(made.home)
     assert f"data={made.data['crashed'].folder}" in words
     assert view["driver"] is None and get(client, "/jobs/running")["driver"]["pid"] == os.getpid()
-    assert get(client, "/jobs/running")["way_on"] is None
+    assert get(client, "/jobs/running")["resume_hint"] is None
 
 
 def test_checkpoints_of_a_restored_job_by_run_step_partition_and_offset(
@@ -164,7 +164,7 @@ def test_a_failure_has_the_users_line_and_what_happened_next(client: TestClient)
         assert failure["batch"] == 0 and failure["remedy"]
     assert first["restart"] == 1 and "restart 1 (fixed_delay) after" in first["next"]
     assert "failed again" in first["next"]
-    assert last["next"].startswith("it was not started again, because it failed so twice")
+    assert last["next"].startswith("it was not restarted, because it failed so twice")
     assert view["root-exception"].endswith(last["message"])
     assert get(client, "/jobs/stopped/exceptions")["total"] == 0
 
@@ -307,9 +307,9 @@ def test_a_running_job_is_saved_pinned_verified_moved_and_stopped(
     made.running.stop()
     assert get(client, "/jobs/running")["summary"]["state"] == "STOPPED"
     assert client.post("/jobs/running/cancel", json={}).status_code == 409
-    asked = [(one.action, bool(one.refused)) for one in audit(Home(made.home).job("running"))]
-    assert asked[:2] == [("savepoint", False), ("savepoint", True)]
-    assert asked[-2:] == [("stop", False), ("cancel", True)]
+    audited = [(one.action, bool(one.refused)) for one in audit(Home(made.home).job("running"))]
+    assert audited[:2] == [("savepoint", False), ("savepoint", True)]
+    assert audited[-2:] == [("stop", False), ("cancel", True)]
     made.start_again()
     assert get(client, "/jobs/running")["summary"]["state"] == "RUNNING"
 

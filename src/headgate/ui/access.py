@@ -1,4 +1,4 @@
-"""Who may do what: tokens, the two roles, and the names under which the server answers."""
+"""Who may do what: tokens, the two roles, and the host names of the server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ANY = ("0.0.0.0", "::")
 
 @dataclass(frozen=True)
 class Access:
-    """What the server was told about who may come in.
+    """Who may come in, as the server was configured.
 
     >>> Access(read_only=True).role(None, None)
     'reader'
@@ -32,9 +32,9 @@ class Access:
 
     host: str = "127.0.0.1"
     token: str | None = None
-    """Who has it may act."""
+    """Lets its holder act."""
     read_token: str | None = None
-    """Who has it may look."""
+    """Lets its holder look."""
     read_only: bool = False
     """Nobody may act."""
     names: Sequence[str] = ()
@@ -44,19 +44,18 @@ class Access:
         for token in (self.token, self.read_token):
             if token is not None and len(token) < SHORTEST_TOKEN:
                 raise UsageError(
-                    "the token is too short to keep anybody out",
-                    expected=f"{SHORTEST_TOKEN} characters or more",
+                    f"a token must have {SHORTEST_TOKEN} characters or more, got {len(token)}",
                     remedy='make one with: python -c "import secrets; print(secrets.token_hex())"',
                 )
         if self.token is not None and self.token == self.read_token:
             raise UsageError(
-                "the token for acting and the one for looking are the same",
+                "the token and the read token must differ, got the same",
                 remedy="make two, or leave one out",
             )
         if not is_loopback(self.host) and self.token is None and self.read_token is None:
             raise UsageError(
-                f"the UI would be open to everybody who reaches {self.host}",
-                remedy="set HEADGATE_UI_TOKEN or say --token, or leave --host out",
+                f"a UI on {self.host} must have a token, or it is open to everybody",
+                remedy="set HEADGATE_UI_TOKEN or --token, or leave --host out",
             )
 
     @property
@@ -65,7 +64,7 @@ class Access:
         return self.token is not None or self.read_token is not None
 
     def role(self, token: str | None, cookie: str | None) -> Role | None:
-        """What a caller may do, by the token or the cookie that it brings; nothing if neither fits.
+        """What a caller may do, by the token or the cookie that it brings; None if neither fits.
 
         Every comparison takes the same time whatever differs, and all are made.
         """
@@ -86,14 +85,14 @@ class Access:
         return found
 
     def cookie(self, token: str) -> str | None:
-        """What a browser keeps instead of the token; nothing if the token is wrong."""
+        """What a browser keeps instead of the token; None if the token is wrong."""
         known = [one for one in (self.token, self.read_token) if one is not None]
         fits = [one for one in known if _same(token, one)]
         return self._cookie_of(fits[0]) if fits else None
 
     @staticmethod
     def _cookie_of(token: str) -> str:
-        # not the token itself: a cookie that leaks opens no other door
+        # not the token itself: a leaked cookie does not give it away
         return hmac.new(token.encode(), b"headgate-ui-session", hashlib.sha256).hexdigest()
 
     def knows_host(self, host: str) -> bool:

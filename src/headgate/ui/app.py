@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
-from starlette.applications import Starlette
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
-from starlette.staticfiles import StaticFiles
 
 from headgate.base.errors import HeadgateError
 from headgate.home.layout import Home
+from headgate.runtime.options import versions
 from headgate.ui import pages
 from headgate.ui.access import Access
 from headgate.ui.actions import Actions
-from headgate.ui.metrics import CONTENT_TYPE, metrics
+from headgate.ui.metrics import metrics_page
 from headgate.ui.model import Model
-from headgate.ui.rest import acting, reading, state
-from headgate.ui.rest.endpoint import Endpoint, error_response
-from headgate.ui.rest.openapi import describe
-from headgate.ui.security import Gate, problem
+from headgate.ui.rest import acting, errors, reading, state
+from headgate.ui.rest.openapi import DESCRIPTION, describe, operation_id
+from headgate.ui.security import Gate
 from headgate.ui.session import login, logout
 from headgate.ui.spark_process import SparkProcess
 
 
-def create_app(home: Home | str | None = None, *, access: Access | None = None) -> Starlette:
+def create_app(home: Home | str | None = None, *, access: Access | None = None) -> FastAPI:
     """The web application of a home.
 
     >>> app = create_app("memory://create_app_doc")
@@ -41,40 +43,48 @@ def create_app(home: Home | str | None = None, *, access: Access | None = None) 
     allowed = access or Access()
     spark = SparkProcess(model.home.url)
     actions = Actions(model, spark)
-    served: list[Endpoint] = [
-        *reading.endpoints(model),
-        *state.endpoints(model, spark),
-        *acting.endpoints(model, actions),
-    ]
-    app = Starlette(
-        routes=[
-            Route("/healthz", _health),
-            Route("/metrics", _metrics(model)),
-            Route("/openapi.json", _openapi(served)),
-            Route("/login", login(allowed), methods=["POST"]),
-            Route("/logout", logout, methods=["POST"]),
-            *(endpoint.route() for endpoint in served),
-            Mount("/static", StaticFiles(directory=str(files(pages) / "static"))),
-            *_pages(model, allowed),
-        ],
+    app = FastAPI(
+        title="Headgate",
+        version=versions()["headgate"],
+        description=DESCRIPTION,
+        docs_url=None,  # those pages load scripts from elsewhere, which our policy forbids
+        redoc_url=None,
+        generate_unique_id_function=operation_id,
+        routes=_routes(model, allowed),
         middleware=[Middleware(Gate, access=allowed)],
         lifespan=_closing(actions, spark),
         exception_handlers={
-            404: lambda request, error: problem(404, "NOT_FOUND", "there is no such page"),
-            405: _wrong_method,
-            HeadgateError: _told,
-            Exception: _unexpected,
+            HTTPException: errors.http_error,
+            RequestValidationError: errors.invalid_request,
+            HeadgateError: errors.headgate_error,
+            Exception: errors.unexpected,
         },
     )
+    for part in (reading, state, acting):
+        app.include_router(part.router)
+    app.openapi = partial(describe, app)  # type: ignore[method-assign]
     app.state.model = model
     app.state.access = allowed
     app.state.actions = actions
+    app.state.spark = spark
     return app
 
 
-def _closing(actions: Actions, spark: SparkProcess) -> Callable[[Starlette], Any]:
+def _routes(model: Model, access: Access) -> list[BaseRoute]:
+    """Everything that is not REST."""
+    return [
+        Route("/healthz", _health),
+        Route("/metrics", metrics_page(model)),
+        Route("/login", login(access), methods=["POST"]),
+        Route("/logout", logout, methods=["POST"]),
+        Mount("/static", StaticFiles(directory=str(files(pages) / "static"))),
+        *pages.routes(model, read_only=access.read_only),
+    ]
+
+
+def _closing(actions: Actions, spark: SparkProcess) -> Callable[[FastAPI], Any]:
     @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         try:
             yield
         finally:
@@ -84,44 +94,5 @@ def _closing(actions: Actions, spark: SparkProcess) -> Callable[[Starlette], Any
     return lifespan
 
 
-def _pages(model: Model, access: Access) -> Sequence[BaseRoute]:
-    return pages.routes(model, read_only=access.read_only)
-
-
 async def _health(request: Request) -> Response:
     return PlainTextResponse("ok\n")
-
-
-def _metrics(model: Model) -> Callable[[Request], Response]:
-    def metrics_page(request: Request) -> Response:
-        return Response(metrics(model), media_type=CONTENT_TYPE)
-
-    return metrics_page
-
-
-def _openapi(endpoints: Sequence[Endpoint]) -> Any:
-    text = json.dumps(describe(endpoints))
-
-    async def openapi(request: Request) -> Response:
-        return Response(text, media_type="application/json")
-
-    return openapi
-
-
-async def _told(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HeadgateError)
-    return error_response(error)
-
-
-async def _wrong_method(request: Request, error: Exception) -> Response:
-    answer = problem(405, "WRONG_METHOD", f"{request.method} does not work here")
-    answer.headers.update(getattr(error, "headers", None) or {})
-    return answer
-
-
-async def _unexpected(request: Request, error: Exception) -> Response:
-    return JSONResponse(
-        {"errors": ["something unexpected happened; the server's log has more"],
-         "code": "UNEXPECTED", "remedy": None},
-        status_code=500,
-    )  # fmt: skip

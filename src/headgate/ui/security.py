@@ -1,4 +1,4 @@
-"""The gate in front of every page and answer: Host, Origin, token, size, and safe headers."""
+"""The gate in front of every page and response: Host, Origin, token, size, and safe headers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -40,12 +41,12 @@ _OPEN_FOLDER = "/static/"
 
 
 class Gate:
-    """Lets in whom it may concern, and puts the headers on everything that goes out.
+    """Checks every request, and puts the safe headers on every response.
 
     1. The Host header names this server (no rebinding of names).
-    2. An Origin header, where there is one, is our own; other sites never get an answer.
+    2. An Origin header, where there is one, is our own; other sites get nothing.
     3. The caller has a token or our cookie, if the server has tokens.
-    4. Whoever changes something is an operator, sends JSON, and not much of it.
+    4. A request that changes something comes from an operator, in JSON, of at most 64 KiB.
     """
 
     def __init__(self, app: ASGIApp, *, access: Access) -> None:
@@ -53,7 +54,7 @@ class Gate:
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let one request through, or answer it."""
+        """Pass one request on, or refuse it."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
@@ -64,15 +65,20 @@ class Gate:
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        await self._app(scope, _limited(receive, headers), send)
+        if scope["method"] == "HEAD":
+            # FastAPI's routes know GET alone; servers send the headers of its response
+            scope = {**scope, "method": "GET"}
+        await self._app(scope, _limited(receive), send)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         access, method, path = self._access, scope["method"], scope["path"]
         if not access.knows_host(headers.get("host", "")):
-            return problem(421, "BAD_HOST", "this server is not known under that name",
+            return problem(421, "BAD_HOST", "the Host header must name this server",
                            "use its own address, or name it with --allow-host")  # fmt: skip
         if not _same_origin(scope, headers):
-            return problem(403, "FOREIGN_ORIGIN", "requests from other sites are not answered")
+            return problem(
+                403, "FOREIGN_ORIGIN", "the Origin must be this server, got another site"
+            )
         role = access.role(_bearer(headers), cookie_of(headers.get("cookie")))
         scope.setdefault("state", {})["role"] = role
         open_ = path in _OPEN_PATHS or path.startswith(_OPEN_FOLDER)
@@ -86,10 +92,10 @@ class Gate:
         if method in _READING or open_:
             return None
         if role != "operator":
-            return problem(403, "READ_ONLY", "this server or token only lets you look",
+            return problem(403, "READ_ONLY", "this server or token is read-only",
                            "start the UI without --read-only, or use the other token")  # fmt: skip
         if not _is_json(headers):
-            return problem(415, "NOT_JSON", "the body is not JSON",
+            return problem(415, "NOT_JSON", "the body must be JSON",
                            "send Content-Type: application/json")  # fmt: skip
         return None
 
@@ -100,11 +106,8 @@ def problem(status: int, code: str, message: str, remedy: str | None = None) -> 
     return JSONResponse(body, status_code=status)
 
 
-class TooLargeError(Exception):
-    """A body that is longer than any that makes sense here."""
-
-
-def _limited(receive: Receive, headers: Headers) -> Receive:
+def _limited(receive: Receive) -> Receive:
+    """Stop reading a body that is longer than any that makes sense here."""
     seen = 0
 
     async def counted() -> Message:
@@ -112,7 +115,7 @@ def _limited(receive: Receive, headers: Headers) -> Receive:
         message = await receive()
         seen += len(message.get("body", b""))
         if seen > _MOST_BYTES:
-            raise TooLargeError
+            raise HTTPException(413)
         return message
 
     return counted
@@ -152,7 +155,7 @@ def _is_json(headers: Headers) -> bool:
 
 
 def read_json_object(body: bytes) -> dict[str, object] | None:
-    """The JSON object of a body; an empty body is an empty one, what is no object is nothing."""
+    """The JSON object of a body; None if it is not one. An empty body is {}."""
     if not body.strip():
         return {}
     try:

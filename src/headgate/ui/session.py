@@ -1,4 +1,4 @@
-"""Signing in from a browser: the token is exchanged for a cookie that other sites cannot send."""
+"""Signing in from a browser: it gets a cookie for the token, which other sites cannot send."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from headgate.ui.access import COOKIE, Access
-from headgate.ui.security import TooLargeError, problem, read_json_object
+from headgate.ui.security import problem, read_json_object
 
 _DAYS = 30 * 24 * 3600
 
@@ -17,10 +17,7 @@ def login(access: Access) -> Callable[[Request], Awaitable[Response]]:
     """POST /login with {"token": "..."} gives the cookie."""
 
     async def sign_in(request: Request) -> Response:
-        try:
-            body = read_json_object(await request.body()) or {}
-        except TooLargeError:
-            return problem(413, "TOO_LARGE", "the body is too large")
+        body = read_json_object(await request.body()) or {}
         token = body.get("token")
         cookie = access.cookie(token) if isinstance(token, str) else None
         if cookie is None:

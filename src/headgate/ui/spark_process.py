@@ -1,7 +1,7 @@
 """Reading state needs Spark: a process of its own does it, so that the server stays quick.
 
-The process starts with the first question, answers one at a time, and ends when nobody has asked
-for a while or when the server has gone.
+The process starts with the first query, answers one at a time, and ends after some idle minutes or
+with the server.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import IO, Any
 from headgate.base.errors import HeadgateError, NotFoundError, RefusedError, UsageError
 
 SECONDS = 300.0
-"""How long an answer may take, with the start of Spark."""
+"""How long a query may take, with the start of Spark."""
 _MOST_WAITING = 4
 _MOST_BYTES = 32 * 1024 * 1024
 _ERRORS: dict[str, type[HeadgateError]] = {
@@ -28,7 +28,7 @@ _ERRORS: dict[str, type[HeadgateError]] = {
 
 
 class SparkProcess:
-    """Asks the process; calls wait for one another, and too many are refused."""
+    """Sends queries to the process; calls wait for one another, and too many are refused."""
 
     def __init__(self, home: str) -> None:
         self._home = home
@@ -37,17 +37,17 @@ class SparkProcess:
         self._counter = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
-    def ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        """What the process says; a HeadgateError if that is an error."""
+    def query(self, query: Mapping[str, Any]) -> dict[str, Any]:
+        """The result of a query; raises the HeadgateError that the process sends."""
         with self._counter:
             if self._waiting >= _MOST_WAITING:
                 raise RefusedError(
-                    "others wait already for state to be read", remedy="try again in a moment"
+                    f"{_MOST_WAITING} queries of state wait already", remedy="try again in a moment"
                 )
             self._waiting += 1
         try:
             with self._lock:
-                return self._ask(question)
+                return self._send(query)
         finally:
             with self._counter:
                 self._waiting -= 1
@@ -62,8 +62,8 @@ class SparkProcess:
                 if pipe is not None:
                     pipe.close()
 
-    def _ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        line = json.dumps(dict(question)).encode() + b"\n"
+    def _send(self, query: Mapping[str, Any]) -> dict[str, Any]:
+        line = json.dumps(dict(query)).encode() + b"\n"
         for fresh in (False, True):
             process = self._started(fresh=fresh)
             assert process.stdin is not None and process.stdout is not None
@@ -71,7 +71,7 @@ class SparkProcess:
                 process.stdin.write(line)
                 process.stdin.flush()
             except OSError:
-                continue  # it had ended because nobody asked
+                continue  # it had ended after its idle time
             answer = _read_line(process.stdout, SECONDS)
             if answer is not None:
                 return _value(answer)
@@ -121,11 +121,11 @@ def _value(answer: bytes) -> dict[str, Any]:
     if "error" not in data:
         value: dict[str, Any] = data["value"]
         return value
-    told = data["error"]
-    kind = _ERRORS.get(told["code"], HeadgateError)
+    error = data["error"]
+    kind = _ERRORS.get(error["code"], HeadgateError)
     raise kind(
-        told["message"],
-        expected=told.get("expected"),
-        got=told.get("got"),
-        remedy=told.get("remedy"),
+        error["message"],
+        expected=error.get("expected"),
+        got=error.get("got"),
+        remedy=error.get("remedy"),
     )

@@ -27,7 +27,7 @@ _MASTER = "local[1]"
 
 
 def main() -> None:
-    """Answer until nobody asks any more."""
+    """Answer queries until none has come for a while."""
     home = Home()
     # what Spark and Java print must not come between the answers
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
@@ -36,26 +36,27 @@ def main() -> None:
         line = sys.stdin.readline()
         if not line:
             return
-        told = json_value(answer(home, json.loads(line)))
-        answers.write(json.dumps(told).encode() + b"\n")
+        result = json_value(answer(home, json.loads(line)))
+        answers.write(json.dumps(result).encode() + b"\n")
 
 
-def answer(home: Home, question: Mapping[str, Any]) -> dict[str, Any]:
-    """What is asked for, or what went wrong."""
+def answer(home: Home, query: Mapping[str, Any]) -> dict[str, Any]:
+    """The result of a query, or what went wrong."""
     try:
-        return {"value": _WORK[question["work"]](home, question)}
+        return {"value": _WORK[query["work"]](home, query)}
     except HeadgateError as error:
-        told = {"code": error.code, "message": error.message, "expected": error.expected,
-                "got": error.got, "remedy": error.remedy}  # fmt: skip
-    except Exception as error:  # the server tells it; the next question may go well
-        said = str(error).strip().split("\n")[0]
-        told = {"code": "HEADGATE", "message": f"reading failed: {type(error).__name__}: {said}"}
-    return {"error": told}
+        problem = {"code": error.code, "message": error.message, "expected": error.expected,
+                   "got": error.got, "remedy": error.remedy}  # fmt: skip
+    except Exception as error:  # the server passes it on; the next query may succeed
+        line = str(error).strip().split("\n")[0]
+        message = f"reading failed: {type(error).__name__}: {line}"
+        problem = {"code": "HEADGATE", "message": message}
+    return {"error": problem}
 
 
-def _rows(home: Home, question: Mapping[str, Any]) -> dict[str, Any]:
-    snapshot, step, store = _named(home, question)
-    limit, key = int(question["limit"]), question.get("key")
+def _rows(home: Home, query: Mapping[str, Any]) -> dict[str, Any]:
+    snapshot, step, store = _named(home, query)
+    limit, key = int(query["limit"]), query.get("key")
     with held(snapshot) as kept:
         reader = StateReader(_spark(), kept)
         frame = reader.get(step, key, store) if key is not None else reader.frame(step, store)
@@ -63,11 +64,11 @@ def _rows(home: Home, question: Mapping[str, Any]) -> dict[str, Any]:
     return {"snapshot": snapshot.name, "rows": rows[:limit], "truncated": len(rows) > limit}
 
 
-def _diff(home: Home, question: Mapping[str, Any]) -> dict[str, Any]:
-    before, step, store = _named(home, question)
-    after = find_snapshot(home, question["after"], question["job"])
+def _diff(home: Home, query: Mapping[str, Any]) -> dict[str, Any]:
+    before, step, store = _named(home, query)
+    after = find_snapshot(home, query["after"], query["job"])
     StateShape(after).check_name(step, store)
-    limit = int(question["limit"])
+    limit = int(query["limit"])
     with held(before) as one, held(after) as other:
         first, second = StateReader(_spark(), one), StateReader(_spark(), other)
         counts, rows = diff_states(
@@ -81,21 +82,21 @@ def _diff(home: Home, question: Mapping[str, Any]) -> dict[str, Any]:
             "truncated": truncated}  # fmt: skip
 
 
-def _verify(home: Home, question: Mapping[str, Any]) -> dict[str, Any]:
-    snapshot = find_snapshot(home, question["snapshot"], question["job"])
+def _verify(home: Home, query: Mapping[str, Any]) -> dict[str, Any]:
+    snapshot = find_snapshot(home, query["snapshot"], query["job"])
     with held(snapshot) as kept:
         found = [{"file": p.file, "problem": p.why} for p in verify_data(_spark(), kept)]
         files = len(kept.closure().files) if not found else 0
     return {"files": files, "problems": found}
 
 
-def _named(home: Home, question: Mapping[str, Any]) -> tuple[Snapshot, str, str]:
-    snapshot = find_snapshot(home, question["snapshot"], question["job"])
-    step, store = str(question["step"]), str(question["state"])
+def _named(home: Home, query: Mapping[str, Any]) -> tuple[Snapshot, str, str]:
+    snapshot = find_snapshot(home, query["snapshot"], query["job"])
+    step, store = str(query["step"]), str(query["state"])
     shape = StateShape(snapshot)
-    shape.check_name(step, store)  # what the graph knows is said before Spark is started
-    if question.get("key") is not None:
-        shape.check_key(step, question["key"])
+    shape.check_name(step, store)  # what the graph knows is checked before Spark starts
+    if query.get("key") is not None:
+        shape.check_key(step, query["key"])
     return snapshot, step, store
 
 

@@ -26,20 +26,20 @@ _LAST_LINES = 5
 
 
 def can_start(job: JobHome) -> str | None:
-    """Why this server cannot start the job; nothing if it can."""
+    """Why this server cannot start the job; None if it can."""
     current = job.current()
     if current is None:
-        return f"job '{job.name}' has no run, so it is not known how it is started"
+        return f"job '{job.name}' has no run, so its file and parameters are unknown"
     file = current.read().code.get("file")
     if not file:
-        return f"the home does not say which file job '{job.name}' is in"
+        return f"the home has no file for job '{job.name}'"
     if not Path(file).is_file():
         return f"the job's file {file} is not on the machine of this server"
     return unknown_secret(current)
 
 
 def start_job(job: JobHome, snapshot: str | None) -> Mapping[str, Any]:
-    """Start it as its run was first started, and stay until it runs.
+    """Start it as its run was first started, and wait until it runs.
 
     Without a snapshot it resumes as `headgate run` does. `--from latest` is not the same: it makes
     a new run, which is refused while a batch of the old one is in the sinks and not committed.
@@ -63,7 +63,7 @@ def start_job(job: JobHome, snapshot: str | None) -> Mapping[str, Any]:
             stderr=out,
             start_new_session=True,  # it outlives the server
         )
-    # whoever waits for its end keeps it from looking alive when it is dead
+    # without a wait, a process that ended would stay a zombie and look alive
     threading.Thread(target=process.wait, name=f"wait-{process.pid}", daemon=True).start()
     ends = time.monotonic() + _SECONDS
     while time.monotonic() < ends:
@@ -75,8 +75,8 @@ def start_job(job: JobHome, snapshot: str | None) -> Mapping[str, Any]:
             assert status.run is not None
             return {"run": status.run.run, "pid": process.pid, "log": log}
         if code is not None:
-            told = Path(log).read_text(errors="replace").strip().splitlines()[-_LAST_LINES:]
-            raise HeadgateError(f"the start failed: {' / '.join(told)}", remedy=f"see {log}")
+            last = Path(log).read_text(errors="replace").strip().splitlines()[-_LAST_LINES:]
+            raise HeadgateError(f"the start failed: {' / '.join(last)}", remedy=f"see {log}")
         time.sleep(_POLL_SECONDS)
     raise HeadgateError(
         f"the job does not run {_SECONDS:.0f} s after its start", remedy=f"see {log}"

@@ -58,7 +58,7 @@ class Eyes:
         self.page.on("console", self._console)
         self.page.on("pageerror", lambda error: self.wrong.append(f"script: {error}"))
         self.page.on("requestfailed", self._failed)
-        self.page.on("request", self._asked)
+        self.page.on("request", self._requested)
         self.page.on("dialog", lambda dialog: (self.wrong.append("a dialog"), dialog.dismiss()))
 
     def _console(self, message: ConsoleMessage) -> None:
@@ -70,9 +70,9 @@ class Eyes:
         if request.failure != "net::ERR_ABORTED":
             self.wrong.append(f"request: {request.url} {request.failure}")
 
-    def _asked(self, request: Request) -> None:
+    def _requested(self, request: Request) -> None:
         if not request.url.startswith(self.address):
-            self.wrong.append(f"asked elsewhere: {request.url}")
+            self.wrong.append(f"requested elsewhere: {request.url}")
 
     def open(self, path: str, status: int = 200) -> Response:
         """Go to a page that answers with this status."""

@@ -1,4 +1,4 @@
-"""What is asked of a job with the mouse really happens."""
+"""Actions that are clicked really happen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_a_savepoint_is_taken_and_shown(made: Homes, eyes: Eyes) -> None:
     page = eyes.page
     page.get_by_role("link", name="Savepoint now").click()
     expect(page.get_by_role("heading", name="Make a savepoint of running")).to_be_visible()
-    expect(page.locator("main")).to_contain_text("the job goes on meanwhile")
+    expect(page.locator("main")).to_contain_text("the job keeps running")
     page.get_by_label("Label of the savepoint").fill("from_the_page")
     page.get_by_role("button", name="Make a savepoint of running").click()
     page.wait_for_url("**/operations/op-*")
@@ -43,10 +43,10 @@ def test_a_savepoint_is_taken_and_shown(made: Homes, eyes: Eyes) -> None:
     assert all("409" in line for line in eyes.wrong), eyes.wrong
     eyes.wrong.clear()
     eyes.open("/ui/jobs/running/operations")
-    asked = eyes.table("Who asked")
-    assert [row["Action"] for row in asked[:2]] == ["savepoint", "savepoint"]
-    assert asked[0]["Operation"].startswith("refused: ")
-    assert asked[1]["Operation"].startswith("op-")
+    requests = eyes.table("Requests through this server")
+    assert [row["Action"] for row in requests[:2]] == ["savepoint", "savepoint"]
+    assert requests[0]["Operation"].startswith("refused: ")
+    assert requests[1]["Operation"].startswith("op-")
 
 
 def test_a_checkpoint_is_pinned_and_let_go(made: Homes, eyes: Eyes) -> None:

@@ -103,18 +103,18 @@ def test_ids_that_lead_elsewhere_are_not_found(client: TestClient, tmp_path: Pat
     for path in PAGES:
         for part in re.findall(r"\{\w+\}", path):
             for id in ELSEWHERE:
-                asked = path.replace(part, id)
+                target = path.replace(part, id)
                 for name, usual in {**IDS, "{operation}": "op-000000"}.items():
-                    asked = asked.replace(name, usual)
-                response = client.get(f"/ui{asked}")
-                assert response.status_code == 404, asked
+                    target = target.replace(name, usual)
+                response = client.get(f"/ui{target}")
+                assert response.status_code == 404, target
                 assert "top secret" not in response.text
                 tried += 1
     assert tried > 200
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "target",
     [
         "checkpoints/history?run=../../secret",
         "checkpoints?run=r999",
@@ -130,10 +130,10 @@ def test_ids_that_lead_elsewhere_are_not_found(client: TestClient, tmp_path: Pat
         "checkpoints/history?before=1e3",
     ],
 )
-def test_questions_that_lead_elsewhere_are_refused(client: TestClient, asked: str) -> None:
-    response = client.get(f"/ui/jobs/{JOB}/{asked}")
+def test_questions_that_lead_elsewhere_are_refused(client: TestClient, target: str) -> None:
+    response = client.get(f"/ui/jobs/{JOB}/{target}")
     assert response.status_code in (400, 404)
-    assert "top secret" not in response.text and "That cannot be shown" in response.text
+    assert "top secret" not in response.text and "This page cannot be shown" in response.text
 
 
 def test_looking_at_pages_changes_nothing(client: TestClient, tmp_path: Path) -> None:

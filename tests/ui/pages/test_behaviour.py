@@ -92,7 +92,7 @@ def test_the_keyboard_reaches_everything_and_begins_with_a_way_past_the_bar(eyes
         assert region.get_attribute("aria-label") or region.get_attribute("aria-labelledby")
 
 
-def test_a_server_that_has_gone_is_told_once_and_the_page_stays(
+def test_a_server_that_has_gone_is_reported_once_and_the_page_stays(
     made: Homes, browser: Browser
 ) -> None:
     with serving(made.home) as address:
@@ -130,12 +130,12 @@ def test_who_has_the_token_signs_in_and_who_has_not_sees_nothing(
             assert TOKEN not in eyes.page.url
 
 
-def test_what_is_not_there_is_told_as_a_page(eyes: Eyes) -> None:
+def test_what_is_not_there_is_an_error_page(eyes: Eyes) -> None:
     for path in ("/ui/jobs/nobody", "/ui/nowhere", "/ui/jobs/stopped/checkpoints/r1/999999"):
         eyes.open(path, status=404)
-        expect(eyes.page.locator("h1")).to_have_text("That cannot be shown")
+        expect(eyes.page.locator("h1")).to_have_text("This page cannot be shown")
     eyes.open("/ui/jobs/stopped/checkpoints/history?before=x", status=400)
-    expect(eyes.page.locator("main")).to_contain_text("'before' is not right")
+    expect(eyes.page.locator("main")).to_contain_text("'before' must be a whole number")
     # Chromium itself writes a line for each page that is not there.
     assert all("Failed to load resource" in line for line in eyes.wrong)
     eyes.wrong.clear()

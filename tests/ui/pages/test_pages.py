@@ -116,7 +116,7 @@ def test_the_checkpoint_adds_up_and_names_its_offsets(made: Homes, eyes: Eyes) -
     before, after = Truth.of(40), Truth.of(60)
     steps = {row["Step"]: row for row in eyes.table("By step")}
     assert steps["orders"]["Records out"] == f"{after.orders - before.orders}"
-    assert steps["orders"]["Out, in all"] == f"{after.orders}"
+    assert steps["orders"]["Out, total"] == f"{after.orders}"
     assert steps["even"]["Records in"] == f"{after.even - before.even}"
     assert steps["users_lookup"]["State rows"] == f"{after.users}"
     offsets = eyes.table("Offsets of source orders")
@@ -127,18 +127,18 @@ def test_the_checkpoint_adds_up_and_names_its_offsets(made: Homes, eyes: Eyes) -
     parts = eyes.table("Partitions of users_lookup")
     assert [row["Partition"] for row in parts] == ["0", "1"]
     eyes.open("/ui/jobs/restored/runs")
-    runs = [(row["Run"], row["Goes on from"]) for row in eyes.table("2 runs")]
+    runs = [(row["Run"], row["Started from"]) for row in eyes.table("2 runs")]
     assert runs == [("r1", "nothing"), ("└ r2 current", "r1/ck:0 (sp:before_v2)")]
 
 
-def test_a_killed_job_is_shown_as_such_with_the_way_to_go_on(made: Homes, eyes: Eyes) -> None:
+def test_a_killed_job_is_shown_as_such_with_how_to_resume(made: Homes, eyes: Eyes) -> None:
     eyes.open("/ui/jobs/crashed")
-    told = eyes.page.get_by_label("How to go on")
-    expect(told).to_contain_text("is gone without a word")
-    expect(told.locator("pre")).to_contain_text(f"headgate run {APP}:")
-    expect(told.locator("pre")).to_contain_text(f"--home {made.home}")
+    hint = eyes.page.get_by_label("How to resume")
+    expect(hint).to_contain_text("is gone without a word")
+    expect(hint.locator("pre")).to_contain_text(f"headgate run {APP}:")
+    expect(hint.locator("pre")).to_contain_text(f"--home {made.home}")
     # The list of parameters is for everybody's eyes, what is secret in it is not.
-    expect(told.locator("pre")).to_contain_text(f"api_token=env:{VARIABLE}")
+    expect(hint.locator("pre")).to_contain_text(f"api_token=env:{VARIABLE}")
     for tab in ("", "/configuration", "/runs"):
         eyes.open(f"/ui/jobs/crashed{tab}")
         assert SECRET not in eyes.page.content()
@@ -149,7 +149,7 @@ def test_a_failure_shows_the_users_line_first_and_what_happened_next(
 ) -> None:
     eyes.open("/ui/jobs/failed/exceptions")
     newest = eyes.page.locator("article").first
-    expect(newest).to_contain_text("it was not started again")
+    expect(newest).to_contain_text("it was not restarted")
     # The message has markup in it, which is shown and not obeyed.
     expect(newest.locator("pre")).to_contain_text("sevens are not welcome <b>here</b>")
     expect(newest.locator("pre .own").last).to_contain_text("shop_app.py")

@@ -118,10 +118,10 @@ def step_counts(
 def tables_of(steps: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
     """By step of graph.json, the tables that come into it."""
     known = list(steps)
-    kinds = {str(step["id"]): str(step["kind"]) for step in known}
+    roles = {str(step["id"]): str(step["role"]) for step in known}
     found = {
         str(step["id"]): tuple(
-            str(edge["step"]) for edge in step["inputs"] if kinds.get(edge["step"]) == "table"
+            str(edge["step"]) for edge in step["inputs"] if roles.get(edge["step"]) == "table"
         )
         for step in known
     }

@@ -36,11 +36,11 @@ def step_figures(graph: Mapping[str, Any], record: CheckpointRecord | None) -> l
     return [_figures(step, tables.get(str(step["id"]), ()), record) for step in steps]
 
 
-def step_watermark(record: CheckpointRecord | None, kind: str, name: str) -> datetime | None:
+def step_watermark(record: CheckpointRecord | None, role: str, name: str) -> datetime | None:
     """A source's own watermark, and for the steps behind it the job's."""
-    if record is None or kind in ("table", "sink"):
+    if record is None or role in ("table", "sink"):
         return None
-    if kind == "source" and record.event_time is not None:
+    if role == "source" and record.event_time is not None:
         own = record.event_time.sources.get(name)
         return own.watermark if own else None
     return record.watermark_after
@@ -70,5 +70,5 @@ def _figures(
         ),
         state_rows=state.get("rows", none),
         state_bytes=state.get("bytes", none),
-        watermark=step_watermark(record, kind, name),
+        watermark=step_watermark(record, str(step["role"]), name),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 from headgate.base.errors import NotFoundError
 from headgate.home.layout import JobHome, RunHome
@@ -12,10 +11,10 @@ from headgate.home.model import Offset, SourceOffsets
 from headgate.home.read.rows import CheckpointRow
 from headgate.home.read.steps import StepFigures, step_figures
 from headgate.ui.model.checkpoints import CheckpointView, line_of
+from headgate.ui.model.resume_hint import ResumeHint, resume_hint
 from headgate.ui.model.sizes import PartSize, SizeBook, by_step
 from headgate.ui.model.statistics import Statistics, statistics
-from headgate.ui.model.view import View
-from headgate.ui.model.way_on import WayOn, way_on
+from headgate.ui.model.view import IsoTime, View
 
 
 @dataclass(frozen=True)
@@ -81,11 +80,11 @@ class CheckpointDetail(View):
     checkpoint: CheckpointView
     steps: tuple[StepDetail, ...]
     sources: tuple[SourceDetail, ...]
-    watermark: datetime | None
+    watermark: IsoTime | None
     """With which the batch ran."""
-    watermark_after: datetime | None
-    restore: WayOn | None
-    """How to start from it; nothing if its files are gone."""
+    watermark_after: IsoTime | None
+    restore: ResumeHint | None
+    """How to start from it; None if its files are gone."""
 
 
 def checkpoint_detail(job: JobHome, run: RunHome, id: int, sizes: SizeBook) -> CheckpointDetail:
@@ -102,8 +101,8 @@ def checkpoint_detail(job: JobHome, run: RunHome, id: int, sizes: SizeBook) -> C
     parallelism = made.parallelism
     restore = None
     if line.restorable:
-        text = f"a new run goes on from {line.name}; the runs that there are stay"
-        restore = way_on(job, made, text, snapshot=line.name)
+        text = f"a new run starts from {line.name}; existing runs stay"
+        restore = resume_hint(job, made, text, snapshot=line.name)
     return CheckpointDetail(
         line,
         tuple(

@@ -19,7 +19,7 @@ from headgate.ui.model.history import History
 from headgate.ui.model.restores import Restored, last_restore, restored
 from headgate.ui.model.sizes import SizeBook
 from headgate.ui.model.statistics import Statistics, statistics
-from headgate.ui.model.view import View, as_name, flink
+from headgate.ui.model.view import FlinkDuration, FlinkTime, View, json_name
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Counts(View):
     completed: int
     failed: int
     restored: int
-    """Starts and restarts that went on from a checkpoint."""
+    """Starts and restarts from a checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class CheckpointView(View):
     """COMPLETED, IN_PROGRESS or FAILED."""
     is_savepoint: bool
     checkpoint_type: str
-    trigger_timestamp: datetime | None = field(metadata=flink("trigger_timestamp"))
-    latest_ack_timestamp: datetime | None = field(metadata=flink("latest_ack_timestamp"))
-    end_to_end_duration: timedelta | None = field(metadata=flink("end_to_end_duration"))
+    trigger_timestamp: FlinkTime | None
+    latest_ack_timestamp: FlinkTime | None
+    end_to_end_duration: FlinkDuration | None
     checkpointed_size: int | None
-    """Bytes that it has written; known while it is retained, or if somebody looked then."""
+    """Bytes that it has written; known while it is retained, or if it was measured then."""
     full_size: int | None
     """Bytes of all files that it needs; known as long."""
     state_size: int | None
@@ -76,7 +76,7 @@ class FailedCheckpoint(View):
     """A batch that failed, and why."""
 
     id: int | None
-    failure_timestamp: datetime = field(metadata=flink("failure_timestamp"))
+    failure_timestamp: FlinkTime
     reason: str
     failure_message: str
     remedy: str | None
@@ -90,7 +90,7 @@ class LatestSavepoint(View):
     label: str
     id: int
     run: str
-    trigger_timestamp: datetime = field(metadata=flink("trigger_timestamp"))
+    trigger_timestamp: FlinkTime
     state_size: int
     savepoint_format: str
     external_path: str
@@ -131,7 +131,7 @@ class CheckpointsView(View):
     summary: Summary
     history: tuple[CheckpointView, ...]
     """The newest first."""
-    total_history: int = field(metadata=as_name("history_total"))
+    total_history: int = field(metadata=json_name("history_total"))
 
 
 def checkpoints_view(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 from headgate.base.secrets import shown
 from headgate.home.layout import RunHome
-from headgate.ui.model.view import View
+from headgate.ui.model.view import IsoTime, View
 
 _WORDS = {
     "default": "Headgate's default",
@@ -44,7 +43,7 @@ class ConfigurationView(View):
 
     job: str
     run: str | None
-    started_at: datetime | None
+    started_at: IsoTime | None
     checkpoints: tuple[SettingView, ...]
     job_settings: tuple[SettingView, ...]
     params: tuple[SettingView, ...]
@@ -55,13 +54,13 @@ class ConfigurationView(View):
 def configuration_view(job: str, run: RunHome | None) -> ConfigurationView:
     """Read the last start of a run."""
     started = run.event_log().last("started") if run else None
-    told = started.details if started else {}
+    details = started.details if started else {}
     config = [
         _setting(str(one["name"]), str(one["value"]), str(one["origin"]))
-        for one in told.get("config") or []
+        for one in details.get("config") or []
     ]
     if run is not None and not config:  # an older Headgate wrote only the params
-        params = (told.get("params") or {}).items()
+        params = (details.get("params") or {}).items()
         config = [_setting(f"params.{name}", str(value), "flag") for name, value in params]
     always = [_setting(name, value, "headgate") for name, value in _ALWAYS.items()]
     storage = [_setting("checkpoints.storage", run.spark, "flag")] if run else []
@@ -73,7 +72,7 @@ def configuration_view(job: str, run: RunHome | None) -> ConfigurationView:
         tuple(s for s in config if s.name in ("restart.strategy", "parallelism", "master")),
         tuple(s for s in config if s.name.startswith("params.")),
         tuple(s for s in config if s.name.startswith("spark.")),
-        {str(k): str(v) for k, v in (told.get("versions") or {}).items()},
+        {str(k): str(v) for k, v in (details.get("versions") or {}).items()},
     )
 
 

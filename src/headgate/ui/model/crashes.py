@@ -31,7 +31,7 @@ def crashes(job: JobHome) -> list[ExceptionView]:
             continue
         current = run.id == record.current_run
         if current and live and live.acquired_at <= last.at:
-            continue  # its driver is at work
+            continue  # its driver runs
         lease = record.lease if current else None
         crash = crash_of(run, events, run.latest_checkpoint(), lease)
         found.append(_crashed(job, run, crash, over=not current, starting=live is not None))
@@ -44,11 +44,11 @@ def _crashed(
     """A crash after which the run has not been resumed."""
     seen = f", last seen alive at {to_iso(crash.last_seen)}" if crash.last_seen else ""
     if over:
-        next_, remedy = "the job went on in another run", None
+        next_, remedy = "the job continued in another run", None
     elif starting:
-        next_, remedy = "a process has taken the job and starts it again", None
+        next_, remedy = "a process has taken the job and is starting it", None
     else:
-        next_ = "the job does not run: nothing starts it again by itself"
+        next_ = "the job does not run: nothing restarts it automatically"
         remedy = f"press Start again, or run: {start_command(job, run.read())}"
     return _view(run, crash.last_seen or now(), crash.sentence() + seen, next_, remedy,
                  batch=crash.pending)  # fmt: skip

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
 
-from headgate.ui.model.view import View, as_name, flink
+from headgate.ui.model.view import FlinkTime, View, json_name
 
 
 @dataclass(frozen=True)
 class ExceptionView(View):
     """One failure."""
 
-    timestamp: datetime = field(metadata=flink("timestamp"))
+    timestamp: FlinkTime
     run: str
-    exception_name: str = field(metadata=as_name("exceptionName"))
+    exception_name: str = field(metadata=json_name("exceptionName"))
     """The reason, one of an enum."""
     message: str
-    task_name: str | None = field(metadata=as_name("taskName"))
+    task_name: str | None = field(metadata=json_name("taskName"))
     """The step."""
     location: str | None
     """The innermost line of the user's code."""

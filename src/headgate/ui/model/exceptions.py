@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from headgate.base.durations import format_duration
 from headgate.home.layout import JobHome
@@ -12,7 +12,7 @@ from headgate.home.model import EventRecord
 from headgate.runtime.lease import is_live
 from headgate.ui.model.crashes import crashes
 from headgate.ui.model.exception import ExceptionView
-from headgate.ui.model.view import View, as_name, flink
+from headgate.ui.model.view import FlinkTime, View, json_name
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,14 @@ class ExceptionsView(View):
     """Every failure and every crash of a job."""
 
     job: str
-    root_exception: str | None = field(metadata=as_name("root-exception"))
-    timestamp: datetime | None = field(metadata=flink("timestamp"))
-    exception_history: ExceptionHistory = field(metadata=as_name("exceptionHistory"))
+    root_exception: str | None = field(metadata=json_name("root-exception"))
+    timestamp: FlinkTime | None
+    exception_history: ExceptionHistory = field(metadata=json_name("exceptionHistory"))
     total: int
 
 
 def exceptions_view(job: JobHome, *, limit: int) -> ExceptionsView:
-    """Read the failures of all runs, and what is known of drivers that died without a word."""
+    """Read the failures of all runs, and the crashes of drivers, which left no record."""
     found: list[ExceptionView] = crashes(job)
     live = is_live(job.read().lease)
     for run in job.runs():
@@ -60,20 +60,20 @@ def exceptions_view(job: JobHome, *, limit: int) -> ExceptionsView:
 def _failure(
     run: str, event: EventRecord, after: Sequence[EventRecord], *, live: bool
 ) -> ExceptionView:
-    told = event.details
-    frames = tuple(str(frame) for frame in told.get("frames") or ())
+    details = event.details
+    frames = tuple(str(frame) for frame in details.get("frames") or ())
     restart, text = _what_next(event, after, live=live)
     return ExceptionView(
         timestamp=event.at,
         run=run,
-        exception_name=str(told.get("reason")),
-        message=str(told.get("message")),
-        task_name=told.get("step"),
+        exception_name=str(details.get("reason")),
+        message=str(details.get("message")),
+        task_name=details.get("step"),
         location=frames[-1] if frames else None,
-        stacktrace="\n".join([*frames, str(told.get("message"))]),
+        stacktrace="\n".join([*frames, str(details.get("message"))]),
         frames=frames,
-        remedy=told.get("remedy"),
-        batch=told.get("batch"),
+        remedy=details.get("remedy"),
+        batch=details.get("batch"),
         restart=restart,
         next=text,
     )
@@ -83,20 +83,20 @@ def _what_next(
     event: EventRecord, after: Sequence[EventRecord], *, live: bool
 ) -> tuple[int | None, str]:
     if why := event.details.get("gives_up"):
-        return None, f"it was not started again, because {why}"
+        return None, f"it was not restarted, because {why}"
     again = after[0] if after and after[0].kind == "restarting" else None
     if again is None:
-        return None, "its process ended before it was started again"
+        return None, "its process ended before the restart"
     attempt = int(again.details["attempt"])
     delay = format_duration(timedelta(seconds=float(again.details["delay_seconds"])))
     how = f"restart {attempt} ({again.details['strategy']}) after {delay}"
     then = after[1] if len(after) > 1 else None
     if then is None:
         if not live:
-            return attempt, f"{how} was to come, but its process was gone first"
-        return attempt, f"{how}, which is waited for now"
+            return attempt, f"{how} was planned, but its process ended first"
+        return attempt, f"{how}, which is due soon"
     if then.kind != "restarted":
-        return attempt, f"{how} was to come, but the job was {then.kind} first"
+        return attempt, f"{how} was planned, but the job was {then.kind} first"
     last = after[2] if len(after) > 2 else None
     if last is not None and last.kind == "failed":
         return attempt, f"{how}; it failed again after {format_duration(last.at - then.at)}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 from headgate.graph.model import Graph, Step
 from headgate.home.model import CheckpointRecord
 from headgate.home.read.counts import StepCounts
 from headgate.home.read.steps import StepFigures, step_figures
-from headgate.ui.model.view import View
+from headgate.ui.model.roles import Role, describe, labels_of, role_of
+from headgate.ui.model.view import IsoTime, View
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class NodeView(View):
 
     id: str
     kind: str
+    role: Role
     named: bool
     description: str
     """What it computes, or where it reads or writes."""
@@ -49,7 +50,7 @@ class NodeView(View):
     late: int | None
     """Rows that came too late for it."""
     dropped: int | None
-    """Rows that it has let go because the job says so."""
+    """Rows that it has dropped, as it was configured to."""
     counted: Mapping[str, int]
     """What its function has counted with `ctx.count`."""
     stateful: bool
@@ -57,7 +58,7 @@ class NodeView(View):
     state_bytes: int | None
     behind: int | None
     """Of a source: records that were there and are not in the newest checkpoint."""
-    watermark: datetime | None
+    watermark: IsoTime | None
     detail: Mapping[str, str]
     schema: str
 
@@ -83,7 +84,7 @@ class GraphView(View):
     nodes: tuple[NodeView, ...]
     edges: tuple[EdgeView, ...]
     warnings: tuple[str, ...]
-    counted_at: datetime | None
+    counted_at: IsoTime | None
     """When the counts were true: the end of the newest checkpoint."""
     checkpoint: int | None
 
@@ -134,6 +135,7 @@ def _node(
     return NodeView(
         id=step.id,
         kind=step.kind,
+        role=role_of(step),
         named=step.named,
         description=describe(step),
         location=step.location,
@@ -154,19 +156,9 @@ def _node(
         state_bytes=figures.state_bytes if record else None,
         behind=offsets.behind() if offsets else None,
         watermark=figures.watermark,
-        detail={"address": step.address, **step.labels} if step.address else dict(step.labels),
+        detail=labels_of(step),
         schema=step.schema,
     )
-
-
-def describe(step: Step) -> str:
-    """What a step does, in one line."""
-    if step.address:
-        return step.address
-    for name, prefix in (("expression", ""), ("on", "on ")):
-        if step.labels.get(name):
-            return f"{prefix}{step.labels[name]}"
-    return ", ".join(f"{name} {text}" for name, text in step.labels.items() if text)
 
 
 class _Flow:

@@ -1,4 +1,4 @@
-"""Jobs of a home: the list, and one job with its graph, its last failure and the way to go on."""
+"""Jobs of a home: the list, and one job with its graph, its last failure and how to resume it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from headgate.runtime.crash import Crash, resume_text
 from headgate.runtime.status import STATES, JobStatus, job_status
 from headgate.ui.model.graph import GraphView, graph_view
 from headgate.ui.model.history import CheckpointRow, History
+from headgate.ui.model.resume_hint import ResumeHint, resume_hint
 from headgate.ui.model.slow import Hint, hints
-from headgate.ui.model.view import View, flink
-from headgate.ui.model.way_on import WayOn, way_on
+from headgate.ui.model.view import FlinkDuration, FlinkTime, IsoTime, Seconds, View, json_name
 
 _HOUR = timedelta(hours=1)
 _RECENT = 20
@@ -34,7 +34,7 @@ class WaitView(View):
     """broker, executors or disk."""
     subject: str
     why: str
-    since: datetime
+    since: IsoTime
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,15 @@ class JobSummary(View):
     """As in Flink; here it is the job's name."""
     name: str
     state: str
-    start_time: datetime | None = field(metadata=flink("start-time"))
-    end_time: datetime | None = field(metadata=flink("end-time"))
-    duration: timedelta | None = field(metadata=flink("duration"))
-    last_modification: datetime | None = field(metadata=flink("last-modification"))
+    start_time: FlinkTime | None = field(metadata=json_name("start-time"))
+    end_time: FlinkTime | None = field(metadata=json_name("end-time"))
+    duration: FlinkDuration | None
+    last_modification: FlinkTime | None = field(metadata=json_name("last-modification"))
     tasks: Mapping[str, int]
     """How many steps there are, and in which state."""
     run: str | None
     checkpoint: int | None
-    checkpoint_at: datetime | None
+    checkpoint_at: IsoTime | None
     records_in_per_second: float | None
     records_out_per_second: float | None
     records_in: int | None
@@ -61,8 +61,8 @@ class JobSummary(View):
     """Of all sources and all sinks since the run's line of parents began."""
     behind: int | None
     """Records that were there and are not in the newest checkpoint."""
-    watermark: datetime | None
-    watermark_lag: timedelta | None
+    watermark: IsoTime | None
+    watermark_lag: Seconds | None
     restarts: int
     """Since the last start."""
     restarts_last_hour: int
@@ -75,7 +75,7 @@ class JobsView(View):
     """Every job of the home."""
 
     home: str
-    at: datetime
+    at: IsoTime
     jobs: tuple[JobSummary, ...]
     counts: Mapping[str, int]
     """How many jobs are in each state."""
@@ -87,7 +87,7 @@ class JobsView(View):
 class FailureView(View):
     """The last failure in short; the page of exceptions has all of it."""
 
-    at: datetime
+    at: IsoTime
     reason: str
     message: str
     step: str | None
@@ -99,12 +99,12 @@ class CrashView(View):
     """A driver that is gone without a word."""
 
     message: str
-    last_seen: datetime | None
+    last_seen: IsoTime | None
     host: str | None
     pid: int | None
     checkpoint: int | None
     pending_batch: int | None
-    """Begun and not committed: the next start does it again."""
+    """Started and not committed: the next start runs it again."""
 
 
 @dataclass(frozen=True)
@@ -113,18 +113,18 @@ class DriverView(View):
 
     host: str
     pid: int
-    heartbeat: datetime
-    ttl: timedelta
+    heartbeat: IsoTime
+    ttl: Seconds
 
 
 @dataclass(frozen=True)
 class JobView(View):
-    """One job: its header, its graph, what is slow, and how to go on if it does not run."""
+    """One job: its header, its graph, what is slow, and how to resume it if it does not run."""
 
     summary: JobSummary
-    at: datetime
+    at: IsoTime
     state_text: str
-    """What the state means, in a sentence."""
+    """The state in a sentence."""
     job_type: str
     parallelism: int | None
     master: str | None
@@ -137,7 +137,7 @@ class JobView(View):
     crash: CrashView | None
     """Of a job that is CRASHED."""
     slow: tuple[Hint, ...]
-    way_on: WayOn | None
+    resume_hint: ResumeHint | None
     phases: Mapping[str, int]
     """Milliseconds of the newest checkpoint in each part of its work."""
 
@@ -189,7 +189,7 @@ def summary(job: JobHome, status: JobStatus) -> JobSummary:
 
 
 def _end(status: JobStatus) -> datetime | None:
-    """When it ended; of a crash nobody wrote that down, so when it was last heard of."""
+    """When it ended; a crash leaves no record, so the last sign of life."""
     if status.state != "CRASHED":
         return status.since
     last = status.checkpoint.completed_at if status.checkpoint else None
@@ -220,48 +220,48 @@ def job_view(job: JobHome, history: History) -> JobView:
         last_failure=_failure(status.failure),
         crash=_crash(status.crash),
         slow=tuple(hints(drawn, rows, status)),
-        way_on=_way_on(job, status),
+        resume_hint=_resume_hint(job, status),
         phases=dict(rows[-1].phases) if rows else {},
     )
 
 
 def state_text(status: JobStatus) -> str:
-    """What a job's state means, in a sentence."""
+    """A job's state in a sentence."""
     where = f"its last checkpoint is ck:{status.checkpoint.id}" if status.checkpoint else (
         "it has no checkpoint yet"
     )  # fmt: skip
-    said = {
-        "CREATED": "it was never started, or its start was cut short",
-        "INITIALIZING": "a process has taken the job and starts Spark",
+    sentences = {
+        "CREATED": "it was never started, or its start was interrupted",
+        "INITIALIZING": "a process has taken the job and is starting Spark",
         "RUNNING": "a process drives it",
-        "RESTARTING": "it has failed, and is started again after a while",
+        "RESTARTING": "it has failed and restarts after a delay",
         "STOPPED": f"it was stopped on request; {where}",
         "CANCELED": f"it was cancelled in the middle of a batch; {where}",
-        "FINISHED": f"it has read all that was there; {where}",
-        "FAILED": f"it has failed and was not started again; {where}",
+        "FINISHED": f"it has read everything in its sources; {where}",
+        "FAILED": f"it has failed and was not restarted; {where}",
         "CRASHED": status.crash.sentence() if status.crash else where,
     }
-    return said[status.state]
+    return sentences[status.state]
 
 
-def _way_on(job: JobHome, status: JobStatus) -> WayOn | None:
+def _resume_hint(job: JobHome, status: JobStatus) -> ResumeHint | None:
     if status.state in LIVE:
         return None
     record = status.checkpoint
     if status.crash is not None and status.crash.pending is not None:
-        return way_on(job, status.run, resume_text(job))
+        return resume_hint(job, status.run, resume_text(job))
     if record is None:
-        return way_on(job, status.run, "it starts from nothing, as it has no checkpoint")
+        return resume_hint(job, status.run, "it starts from scratch, because it has no checkpoint")
     if record.event_time is not None and record.event_time.ended:
         text = (
-            f"it goes on after ck:{record.id}, but a drain has ended its event time: rows that "
-            "come now are too late for its windows, unless it starts with --fresh"
+            f"it resumes after ck:{record.id}, but a drain has ended its event time: new rows are "
+            "too late for its windows, unless it starts with --fresh"
         )
-        return way_on(job, status.run, text)
+        return resume_hint(job, status.run, text)
     ago = f", {format_duration(now() - record.completed_at)} old" if record.completed_at else ""
     lost = " nothing is lost or written twice" if status.state == "CRASHED" else ""
-    text = f"it goes on after ck:{record.id}{ago}" + (f":{lost}" if lost else "")
-    return way_on(job, status.run, text)
+    text = f"it resumes after ck:{record.id}{ago}" + (f":{lost}" if lost else "")
+    return resume_hint(job, status.run, text)
 
 
 def _driver(status: JobStatus) -> DriverView | None:
@@ -288,13 +288,13 @@ def _crash(crash: Crash | None) -> CrashView | None:
 def _failure(event: EventRecord | None) -> FailureView | None:
     if event is None:
         return None
-    told = event.details
+    details = event.details
     return FailureView(
         event.at,
-        str(told.get("reason")),
-        str(told.get("message")),
-        told.get("step"),
-        told.get("remedy"),
+        str(details.get("reason")),
+        str(details.get("message")),
+        details.get("step"),
+        details.get("remedy"),
     )
 
 

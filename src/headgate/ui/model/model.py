@@ -147,16 +147,16 @@ class Model:
     def operations(
         self, job: str, *, own: list[OperationRecord] | None = None, limit: int = DEFAULT_LIMIT
     ) -> OperationsView:
-        """What was asked of a job, and of this server for it."""
+        """Operations of a job: its own, and those that this server runs for it."""
         found = self.job_home(job)
         operations = Operations(found)
         records = [*(own or []), *map(operations.read, operations.ids())]
         records.sort(key=lambda record: record.requested_at, reverse=True)
-        told = audit(found, limit=limit)
+        audited = audit(found, limit=limit)
         return OperationsView(
             found.name,
             tuple(operation_view(record) for record in records[:limit]),
-            tuple(audit_view(record) for record in reversed(told)),
+            tuple(audit_view(record) for record in reversed(audited)),
         )
 
     def history(self, run: RunHome, *, limit: int = RECENT) -> list[CheckpointRow]:

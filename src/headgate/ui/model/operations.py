@@ -1,15 +1,14 @@
-"""Operations of a job: what was asked of it, in which state that is, and who asked."""
+"""Operations of a job: what was requested, its state, and who requested it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any
 
 from headgate.home.audit import AuditRecord
 from headgate.home.operations import OperationRecord
-from headgate.ui.model.view import View
+from headgate.ui.model.view import IsoTime, Seconds, View
 
 
 @dataclass(frozen=True)
@@ -22,10 +21,10 @@ class OperationView(View):
     state: str
     ended: bool
     args: Mapping[str, Any]
-    requested_at: datetime
-    started_at: datetime | None
-    ended_at: datetime | None
-    took: timedelta | None
+    requested_at: IsoTime
+    started_at: IsoTime | None
+    ended_at: IsoTime | None
+    took: Seconds | None
     result: Mapping[str, Any] | None
     message: str | None
     text: str
@@ -34,9 +33,9 @@ class OperationView(View):
 
 @dataclass(frozen=True)
 class AuditView(View):
-    """Something that was asked for through the web interface."""
+    """A request through the web interface."""
 
-    at: datetime
+    at: IsoTime
     action: str
     args: Mapping[str, Any]
     role: str
@@ -47,7 +46,7 @@ class AuditView(View):
 
 @dataclass(frozen=True)
 class OperationsView(View):
-    """What was asked of a job, the newest first."""
+    """Operations of a job, the newest first."""
 
     job: str
     operations: tuple[OperationView, ...]
@@ -55,7 +54,7 @@ class OperationsView(View):
 
 
 def operation_view(record: OperationRecord) -> OperationView:
-    """An operation as it is told of."""
+    """The view of an operation."""
     took = None
     if record.started_at and record.ended_at:
         took = record.ended_at - record.started_at
@@ -77,7 +76,7 @@ def operation_view(record: OperationRecord) -> OperationView:
 
 
 def audit_view(record: AuditRecord) -> AuditView:
-    """An audit record as it is told of."""
+    """The view of an audit record."""
     return AuditView(
         record.at,
         record.action,
@@ -92,9 +91,9 @@ def audit_view(record: AuditRecord) -> AuditView:
 def _text(record: OperationRecord) -> str:
     if record.state == "requested":
         own = record.id.startswith("ui-")
-        return "it waits for its turn" if own else "the job has not taken it yet"
+        return "it is queued" if own else "the job has not picked it up yet"
     if record.state == "running":
-        return "it is being done"
+        return "it is running"
     if record.state != "done":
         return record.message or record.state
     result = record.result or {}

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 
 from headgate.base.errors import HeadgateError, NotFoundError
 from headgate.base.secrets import shown
@@ -16,7 +16,8 @@ from headgate.connectors.topic_client import TopicRecord
 from headgate.connectors.topics import open_topic
 from headgate.home.layout import RunHome
 from headgate.home.times import from_ms
-from headgate.ui.model.view import View
+from headgate.ui.model.roles import address_of, is_sink
+from headgate.ui.model.view import IsoTime, View
 
 _BACK = timedelta(minutes=5)
 _SECONDS = 5.0
@@ -29,7 +30,7 @@ class OutputRow(View):
 
     partition: int
     offset: int | str
-    at: datetime | None
+    at: IsoTime | None
     key: str | None
     value: str | None
     cut: bool
@@ -59,18 +60,18 @@ class OutputsView(View):
 
 
 def outputs_view(job: str, run: RunHome | None) -> OutputsView:
-    """The sinks that can be looked into."""
+    """The sinks of a job."""
     steps = run.graph()["steps"] if run else []
-    return OutputsView(job, tuple(str(s["id"]) for s in steps if s["role"] == "sink"))
+    return OutputsView(job, tuple(str(s["id"]) for s in steps if is_sink(s)))
 
 
 def output_view(job: str, run: RunHome | None, sink: str, *, limit: int) -> OutputView:
     """Read the end of a sink's topic; only addresses of the job's own graph are read."""
     steps = run.graph()["steps"] if run else []
-    step = next((s for s in steps if s["role"] == "sink" and s["id"] == sink), None)
+    step = next((s for s in steps if is_sink(s) and s["id"] == sink), None)
     if step is None:
         raise NotFoundError(f"job '{job}' has no such sink")
-    address = str(step["address"])
+    address = address_of(step)
     count: int | None = None
     text: str | None = None
     found: list[TopicRecord] = []
@@ -80,7 +81,7 @@ def output_view(job: str, run: RunHome | None, sink: str, *, limit: int) -> Outp
         elif address.startswith(("kafka:", "pulsar")):
             found, text = _tail_of_broker(address, run, limit)
         else:
-            text = "only topics can be looked into"
+            text = "only topics can be read here"
     except HeadgateError as error:
         text = str(error)
     if not found and text is None:
@@ -118,7 +119,7 @@ def _tail_of_broker(
         for one in _before(records, ends):
             kept.append(one)
     late = time.monotonic() >= ends
-    return list(kept), "there is more than could be read in a moment" if late else None
+    return list(kept), "there is more than could be read in 5 seconds" if late else None
 
 
 def _before(records: Iterator[TopicRecord | None], ends: float) -> Iterator[TopicRecord]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
@@ -11,7 +11,7 @@ from headgate.home.event_tally import is_restore
 from headgate.home.layout import JobHome
 from headgate.home.model import EventRecord
 from headgate.home.read.run import RunFigures
-from headgate.ui.model.view import View, flink
+from headgate.ui.model.view import FlinkTime, View
 
 Done: TypeAlias = tuple[int, datetime | None]
 """A checkpoint and when it was completed."""
@@ -23,7 +23,7 @@ class Restored(View):
 
     id: int | None
     run: str
-    restore_timestamp: datetime = field(metadata=flink("restore_timestamp"))
+    restore_timestamp: FlinkTime
     is_savepoint: bool
     how: str
     """resumed, restored, forked or restarted."""

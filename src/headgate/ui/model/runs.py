@@ -1,16 +1,15 @@
-"""Runs of a job as a tree: which one goes on from which checkpoint of which."""
+"""Runs of a job as a tree: which one started from which checkpoint."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 from headgate.home.layout import JobHome, RunHome
 from headgate.home.model import Parent
 from headgate.home.read.run import RunFigures
 from headgate.snapshots.snapshot import restorable, spans
-from headgate.ui.model.view import View
+from headgate.ui.model.view import IsoTime, View
 
 _ENDED = {
     "finished": "FINISHED", "stopped": "STOPPED", "cancelled": "CANCELED", "failed": "FAILED",
@@ -24,7 +23,7 @@ class RunView(View):
     run: str
     depth: int
     current: bool
-    created_at: datetime
+    created_at: IsoTime
     parent_run: str | None
     parent_job: str | None
     parent_checkpoint: int | None
@@ -33,7 +32,7 @@ class RunView(View):
     """new, resumed, forked or restored: how it was last started."""
     starts: int
     last_event: str | None
-    last_event_at: datetime | None
+    last_event_at: IsoTime | None
     first_checkpoint: int | None
     last_checkpoint: int | None
     checkpoints: int

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from headgate.base.errors import HeadgateError
 from headgate.home.layout import JobHome
 from headgate.home.model import RunRecord
 from headgate.snapshots.savepoints import savepoints
-from headgate.ui.model.view import View
-from headgate.ui.model.way_on import WayOn, way_on
+from headgate.ui.model.resume_hint import ResumeHint, resume_hint
+from headgate.ui.model.view import IsoTime, View
 
 
 @dataclass(frozen=True)
@@ -22,12 +21,12 @@ class SavepointView(View):
     """As the command line takes it: sp:before_v2."""
     run: str
     checkpoint: int
-    created_at: datetime
+    created_at: IsoTime
     files: int
     bytes: int
     path: str
     reason: str
-    restore: WayOn
+    restore: ResumeHint
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ def savepoints_view(job: JobHome) -> SavepointsView:
     for record in reversed(savepoints(job)):
         run = _run(job, record.run)
         name = f"sp:{record.label}"
-        text = f"a new run goes on from {name}; the runs that there are stay"
+        text = f"a new run starts from {name}; existing runs stay"
         found.append(
             SavepointView(
                 record.label,
@@ -56,7 +55,7 @@ def savepoints_view(job: JobHome) -> SavepointsView:
                 record.bytes,
                 record.path,
                 record.reason,
-                way_on(job, run, text, snapshot=name),
+                resume_hint(job, run, text, snapshot=name),
             )
         )
     return SavepointsView(job.name, tuple(found))

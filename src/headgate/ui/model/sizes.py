@@ -57,7 +57,7 @@ class SizeBook:
         self._known: OrderedDict[tuple[str, str, int], Sizes] = OrderedDict()
 
     def of(self, run: RunHome, uid: str, batch: int, *, retained: bool) -> Sizes | None:
-        """A checkpoint's sizes; nothing if its files are gone and nobody asked before.
+        """A checkpoint's sizes; None if its files are gone and it was not measured before.
 
         `uid` is the run's own: another home may have been put where this one was.
         """
@@ -70,7 +70,7 @@ class SizeBook:
         try:
             found = _measure(run, batch)
         except (DamagedError, OSError):
-            return None  # retention was faster, or a file is damaged: verify tells which
+            return None  # retention was faster, or a file is damaged: verify says which
         with self._lock:
             self._known[key] = found
             while len(self._known) > _MOST:

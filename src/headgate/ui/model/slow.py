@@ -1,4 +1,4 @@
-"""What is slow now: the few things that keep a job from being faster, in words."""
+"""What is slow now: the few things that keep a job from being faster, in sentences."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Hint(View):
 
 
 def busy_share(rows: Sequence[CheckpointRow]) -> float | None:
-    """The share of the time in which a batch was at work, over the last ones; nothing if unknown.
+    """The share of the time in which a batch ran, over the last ones; None if unknown.
 
     >>> busy_share([])
     """
@@ -52,7 +52,7 @@ def level(share: float) -> str:
 
 
 def hints(graph: GraphView, rows: Sequence[CheckpointRow], status: JobStatus) -> list[Hint]:
-    """What is slow in a running job; nothing to say of one that does not run."""
+    """What is slow in a running job; empty for one that does not run."""
     if status.state not in ("RUNNING", "RESTARTING"):
         return []
     found: list[Hint] = []
@@ -68,7 +68,7 @@ def hints(graph: GraphView, rows: Sequence[CheckpointRow], status: JobStatus) ->
             text = f"source '{node.id}' is behind by {node.behind:,} records{late}"
             found.append(Hint("HIGH" if high else "LOW", node.id, text))
         if node.waiting:
-            text = f"{node.waiting:,} rows wait in '{node.id}' for the row that they look up"
+            text = f"{node.waiting:,} rows in '{node.id}' wait for their table row"
             found.append(Hint("LOW", node.id, text))
     time = status.checkpoint.event_time if status.checkpoint else None
     if time is not None and (reason := time.reason()):

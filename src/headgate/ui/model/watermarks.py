@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass
 
 from headgate.home.layout import RunHome
 from headgate.home.times import now
-from headgate.ui.model.view import View, flink
+from headgate.ui.model.roles import has_event_time, is_stream_source
+from headgate.ui.model.view import FlinkTime, IsoTime, Seconds, View
 
 
 @dataclass(frozen=True)
@@ -15,14 +15,14 @@ class SourceWatermark(View):
     """How far the event time of a source is."""
 
     source: str
-    value: datetime | None = field(metadata=flink("value"))
-    watermark: datetime | None
-    lag: timedelta | None
+    value: FlinkTime | None
+    watermark: IsoTime | None
+    lag: Seconds | None
     state: str
     """active, idle, no_rows_yet, no_event_time_yet, or not_declared."""
-    rows_at: datetime | None
-    idle_since: datetime | None
-    idle_after: timedelta | None
+    rows_at: IsoTime | None
+    idle_since: IsoTime | None
+    idle_after: Seconds | None
     text: str
     holds_back: bool
     """Whether it keeps the job's watermark where it is."""
@@ -30,17 +30,17 @@ class SourceWatermark(View):
 
 @dataclass(frozen=True)
 class WatermarksView(View):
-    """The job's watermark, its sources', and why it stands where it stands."""
+    """The job's watermark, its sources', and why it stands still."""
 
     job: str
     run: str | None
-    value: datetime | None = field(metadata=flink("value"))
-    watermark: datetime | None
-    lag: timedelta | None
+    value: FlinkTime | None
+    watermark: IsoTime | None
+    lag: Seconds | None
     reason: str | None
     advice: str | None
     ended: bool
-    at: datetime | None
+    at: IsoTime | None
     """The time of the newest checkpoint, from which all of this is."""
     sources: tuple[SourceWatermark, ...]
 
@@ -53,20 +53,13 @@ def watermarks_view(job: str, run: RunHome | None) -> WatermarksView:
     record = run.latest_checkpoint()
     time = record.event_time if record else None
     mark = record.watermark_after if record else None
-    declared = {
-        str(step["id"])
-        for step in run.graph()["steps"]
-        if step["role"] == "source" and step["labels"].get("event_time")
-    }
-    undeclared = [
-        str(step["id"])
-        for step in run.graph()["steps"]
-        if step["role"] == "source" and str(step["id"]) not in declared
-    ]
+    entries = [step for step in run.graph()["steps"] if is_stream_source(step)]
+    declared = any(has_event_time(step) for step in entries)
+    undeclared = [str(step["id"]) for step in entries if not has_event_time(step)]
     held = time.holder() if time else None
     sources = []
     for name, source in (time.sources if time else {}).items():
-        said = source.text(lambda when: when.isoformat(timespec="seconds"))
+        text = source.text(lambda when: when.isoformat(timespec="seconds"))
         sources.append(
             SourceWatermark(
                 name,
@@ -77,7 +70,7 @@ def watermarks_view(job: str, run: RunHome | None) -> WatermarksView:
                 source.rows_at,
                 source.idle_since,
                 source.idle_after,
-                said or "follows its rows",
+                text or "follows its rows",
                 held is not None and held[0] == name,
             )
         )

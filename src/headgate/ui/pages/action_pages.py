@@ -1,23 +1,25 @@
-"""Pages for what is asked of a job: the plan before it, and what became of it."""
+"""Pages of actions: the plan of one, and the operations that came of them."""
 
 from __future__ import annotations
 
 from headgate.base.errors import NotFoundError
 from headgate.ui.pages.actions import find_action
-from headgate.ui.pages.asked import Asked
-from headgate.ui.pages.site import Shown
+from headgate.ui.pages.request import PageRequest
+from headgate.ui.pages.site import PageResponse
 
 _MOST = 1000
 
 
-def action(asked: Asked) -> Shown:
-    """What an action would do, and the form that asks for it."""
-    name, snapshot = asked.name("action"), asked.snapshot("snapshot")
+def action(request: PageRequest) -> PageResponse:
+    """The plan of an action, and the form that starts it."""
+    name, snapshot = request.name("action"), request.snapshot("snapshot")
     action, body = find_action(name, snapshot)
-    drain = name == "stop" and asked.text("drain") == "true"
-    savepoint = not (name == "stop" and asked.text("savepoint") == "false")
-    job = asked.model.job(asked.name("job")).summary
-    plan = asked.actions.plan(job.name, name, snapshot=snapshot, drain=drain, savepoint=savepoint)
+    drain = name == "stop" and request.text("drain") == "true"
+    savepoint = not (name == "stop" and request.text("savepoint") == "false")
+    job = request.model.job(request.name("job")).summary
+    plan = request.actions.plan(
+        job.name, action.name, snapshot=snapshot, drain=drain, savepoint=savepoint
+    )
     if name == "stop":
         body |= {"drain": drain, "savepoint": savepoint}
     values = {
@@ -30,21 +32,23 @@ def action(asked: Asked) -> Shown:
         "drain": drain,
         "savepoint": savepoint,
     }
-    return Shown("action.html", values)
+    return PageResponse("action.html", values)
 
 
-def operations(asked: Asked) -> Shown:
-    """What was asked of a job, and by whom."""
-    job = asked.model.job(asked.name("job")).summary
-    view = asked.model.operations(job.name, own=asked.actions.works.of(job.name))
-    return Shown("operations.html", {"job": job, "tab": "operations", "view": view})
+def operations(request: PageRequest) -> PageResponse:
+    """Operations of a job, and who requested them."""
+    job = request.model.job(request.name("job")).summary
+    view = request.model.operations(job.name, own=request.actions.background.of(job.name))
+    return PageResponse("operations.html", {"job": job, "tab": "operations", "view": view})
 
 
-def operation(asked: Asked) -> Shown:
+def operation(request: PageRequest) -> PageResponse:
     """One operation; its page follows it until it has ended."""
-    job, id = asked.model.job(asked.name("job")).summary, asked.name("operation")
-    every = asked.model.operations(job.name, own=asked.actions.works.of(job.name), limit=_MOST)
+    job, id = request.model.job(request.name("job")).summary, request.name("operation")
+    every = request.model.operations(
+        job.name, own=request.actions.background.of(job.name), limit=_MOST
+    )
     view = next((one for one in every.operations if one.id == id), None)
     if view is None:
         raise NotFoundError("the job has no such operation", remedy="see its operations")
-    return Shown("operation.html", {"job": job, "tab": "operations", "view": view})
+    return PageResponse("operation.html", {"job": job, "tab": "operations", "view": view})

@@ -1,4 +1,4 @@
-"""What can be asked of a job: which buttons it has, and what their forms send."""
+"""Actions on the pages: which buttons a job has, and what their forms send."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from typing import Any
 from urllib.parse import quote
 
 from headgate.base.errors import NotFoundError
+from headgate.ui.action_request import ActionName
 from headgate.ui.model.jobs import LIVE
 
 
 @dataclass(frozen=True)
 class Action:
-    """One kind of request; `name` is that of its plan."""
+    """One action; `name` is that of its plan."""
 
-    name: str
+    name: ActionName
     path: str
     """Where it is sent, below the job."""
     tone: str = "main"
-    asks_label: bool = False
+    has_label: bool = False
 
 
 _ALL = (
-    Action("savepoint", "savepoints", asks_label=True),
+    Action("savepoint", "savepoints", has_label=True),
     Action("checkpoint", "checkpoints"),
-    Action("stop", "stop", asks_label=True),
+    Action("stop", "stop", has_label=True),
     Action("cancel", "cancel", tone="danger"),
     Action("restart", "restart"),
 )
-_OF_SNAPSHOTS = ("pin", "unpin", "verify")
+_OF_SNAPSHOTS: tuple[ActionName, ...] = ("pin", "unpin", "verify")
 _CHECKPOINT = re.compile(r"(?:(r[0-9]{1,9})/)?ck:([0-9]{1,9})")
 
 
@@ -45,19 +46,21 @@ def find_action(name: str, snapshot: str | None) -> tuple[Action, dict[str, Any]
     for action in _ALL:
         if action.name == name:
             return action, {"snapshot": snapshot} if snapshot else {}
-    if name in _OF_SNAPSHOTS and snapshot is not None:
-        if snapshot.startswith("sp:") and name == "verify":
-            return Action(name, f"savepoints/{quote(snapshot[3:], safe='')}/verify"), {}
+    for known in _OF_SNAPSHOTS:
+        if known != name or snapshot is None:
+            continue
+        if snapshot.startswith("sp:") and known == "verify":
+            return Action(known, f"savepoints/{quote(snapshot[3:], safe='')}/verify"), {}
         if match := _CHECKPOINT.fullmatch(snapshot):
             body: dict[str, Any] = {"run": match[1]} if match[1] else {}
-            if name == "unpin":
+            if known == "unpin":
                 body["off"] = True
-            return Action(name, f"checkpoints/{match[2]}/{name.removeprefix('un')}"), body
+            return Action(known, f"checkpoints/{match[2]}/{known.removeprefix('un')}"), body
     raise NotFoundError("there is no such action", remedy="use the buttons of the job's pages")
 
 
 def buttons(state: str) -> list[tuple[str, str]]:
-    """Names and titles of what can be asked of a job in this state.
+    """Names and titles of the actions on a job in this state.
 
     >>> [name for name, _ in buttons("RUNNING")]
     ['savepoint', 'checkpoint', 'stop', 'cancel']

@@ -53,11 +53,11 @@ def chart(
 
     last = f"{len(points)} checkpoints; the last, {points[-1].label}, has {words(points[-1].value)}"
     highest = max(points, key=lambda p: p.value)
-    told = f"{last}; the highest, {highest.label}, has {words(highest.value)}"
+    text = f"{last}; the highest, {highest.label}, has {words(highest.value)}"
     parts = [
         f'<svg class="chart" role="img" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
         'xmlns="http://www.w3.org/2000/svg">',
-        f"<title>{escape(title)}: {escape(told)}.</title>",
+        f"<title>{escape(title)}: {escape(text)}.</title>",
     ]
     for tick in ticks:
         parts.append(

@@ -6,34 +6,34 @@ from datetime import timedelta
 
 from headgate.ui.model.checkpoints import CheckpointsView
 from headgate.ui.model.configuration import ConfigurationView
-from headgate.ui.pages.asked import Asked
 from headgate.ui.pages.chart import Point, chart
-from headgate.ui.pages.site import Shown
+from headgate.ui.pages.request import PageRequest
+from headgate.ui.pages.site import PageResponse
 from headgate.ui.pages.words import duration, size
 
 _CHARTED = 1000
 _MS = timedelta(milliseconds=1)
 
 
-def overview(asked: Asked) -> Shown:
+def overview(request: PageRequest) -> PageResponse:
     """Counts, and the latest of each kind."""
-    return _shown(
-        asked, "overview", asked.model.checkpoints(asked.name("job"), run=asked.text("run"))
+    return _page(
+        request, "overview", request.model.checkpoints(request.name("job"), run=request.text("run"))
     )
 
 
-def history(asked: Asked) -> Shown:
+def history(request: PageRequest) -> PageResponse:
     """A line a checkpoint, the newest first, a page at a time."""
-    view = asked.model.checkpoints(
-        asked.name("job"), run=asked.text("run"), before=asked.number("before")
+    view = request.model.checkpoints(
+        request.name("job"), run=request.text("run"), before=request.number("before")
     )
     oldest = min((line.id for line in view.history), default=0)
-    return _shown(asked, "history", view, before=asked.number("before"), oldest=oldest)
+    return _page(request, "history", view, before=request.number("before"), oldest=oldest)
 
 
-def summary(asked: Asked) -> Shown:
+def summary(request: PageRequest) -> PageResponse:
     """Least, average, greatest and percentiles, and charts of the last checkpoints."""
-    view = asked.model.checkpoints(asked.name("job"), run=asked.text("run"), limit=_CHARTED)
+    view = request.model.checkpoints(request.name("job"), run=request.text("run"), limit=_CHARTED)
     lines = [line for line in reversed(view.history) if line.status == "COMPLETED"]
     took = [
         Point(f"ck:{line.id}", line.end_to_end_duration / _MS)
@@ -53,28 +53,30 @@ def summary(asked: Asked) -> Shown:
         "Full checkpoint data size": chart(full, "Full checkpoint data size", size, base=1024),
         "Checkpointed data size": chart(wrote, "Checkpointed data size", size, base=1024),
     }
-    return _shown(asked, "summary", view, charts={name: svg for name, svg in charts.items() if svg})
+    return _page(
+        request, "summary", view, charts={name: svg for name, svg in charts.items() if svg}
+    )
 
 
-def configuration(asked: Asked) -> Shown:
+def configuration(request: PageRequest) -> PageResponse:
     """How checkpoints are made."""
-    return _shown(asked, "configuration", asked.model.configuration(asked.name("job")))
+    return _page(request, "configuration", request.model.configuration(request.name("job")))
 
 
-def checkpoint(asked: Asked) -> Shown:
+def checkpoint(request: PageRequest) -> PageResponse:
     """One checkpoint by step and partition, with the offsets of sources."""
-    name = asked.name("job")
-    view = asked.model.checkpoint(name, asked.id("checkpoint"), run=asked.name("run"))
-    job = asked.model.job(name).summary
-    return Shown("checkpoint.html", {"view": view, "job": job, "tab": "checkpoints"})
+    name = request.name("job")
+    view = request.model.checkpoint(name, request.id("checkpoint"), run=request.name("run"))
+    job = request.model.job(name).summary
+    return PageResponse("checkpoint.html", {"view": view, "job": job, "tab": "checkpoints"})
 
 
-def _shown(
-    asked: Asked, part: str, view: CheckpointsView | ConfigurationView, **values: object
-) -> Shown:
-    job = asked.model.job(asked.name("job")).summary
-    run = asked.text("run")
-    return Shown(
+def _page(
+    request: PageRequest, part: str, view: CheckpointsView | ConfigurationView, **values: object
+) -> PageResponse:
+    job = request.model.job(request.name("job")).summary
+    run = request.text("run")
+    return PageResponse(
         f"checkpoints_{part}.html",
         {"view": view, "job": job, "tab": "checkpoints", "part": part, "run": run, **values},
     )

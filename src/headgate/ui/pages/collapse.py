@@ -10,11 +10,11 @@ from headgate.ui.pages.drawing import Drawing, Line, Node
 from headgate.ui.pages.layout import layers_of
 
 MOST_BOXES = 60
-"""So many are drawn one by one."""
+"""Up to this many are drawn one by one."""
 
 
 def collapse(drawing: Drawing, most: int = MOST_BOXES) -> Drawing:
-    """The graph with at most so many boxes; one that is small enough stays as it is.
+    """The graph with at most `most` boxes; a small one stays as it is.
 
     First, steps in a row become one box. If that is not enough, steps of one kind that stand in
     one layer do; then neighbouring layers. Rows of lines that become one are added up.
@@ -118,6 +118,7 @@ def _together(id: str, group: Sequence[Node], rows_in: int | None, rows_out: int
     return Node(
         id=id,
         kind=", ".join(kinds),
+        role=group[0].role if len({n.role for n in group}) == 1 else "step",
         rows_in=rows_in,
         rows_out=rows_out,
         state_rows=sum(held) if held else None,

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from markupsafe import Markup, escape
 
+from headgate.ui.model.roles import Role, shape_of
 from headgate.ui.pages.layout import Spacing, lay_out
 from headgate.ui.pages.words import count, moment, short, short_front, size
 
@@ -38,6 +39,7 @@ class Node:
     steps: tuple[str, ...] = ()
     """The steps that this box stands for, where it is not one step alone."""
     href: str = ""
+    role: Role = "step"
 
     @property
     def title(self) -> str:
@@ -73,10 +75,10 @@ class Drawing:
 def draw(drawing: Drawing, title: str) -> Markup:
     """The graph as an SVG element.
 
-    Its looks are in the style sheet. It is one picture to screen readers, with a title; what it
-    tells is in the table of steps beside it.
+    Its looks are in the style sheet. To screen readers it is one picture with a title; the table
+    of steps beside it says the same.
 
-    >>> a, b = Node("orders", "source", rows_out=5), Node("out", "sink", rows_in=5)
+    >>> a, b = Node("orders", "log", rows_out=5), Node("out", "log", rows_in=5)
     >>> svg = draw(Drawing((a, b), (Line("orders", "out", rows=5),)), "store")
     >>> svg.startswith("<svg") and "orders" in svg
     True
@@ -133,17 +135,17 @@ def _label(lines: Sequence[Line], points: Sequence[tuple[float, float]]) -> str:
         text = f"{short(line.output, 12)} {rows}".strip() if line.side else rows
         if text:
             kind = "rows side" if line.side else "rows"
-            told = f"{line.source}.{line.output} to {line.target}" + (rows and f": {rows} rows")
+            title = f"{line.source}.{line.output} to {line.target}" + (rows and f": {rows} rows")
             found.append(
                 f'<text class="{kind}" x="{x:.1f}" y="{y + 13 * number:.1f}">{escape(text)}'
-                f"<title>{escape(told)}</title></text>"
+                f"<title>{escape(title)}</title></text>"
             )
     return "".join(found)
 
 
 def _texts(node: Node) -> list[tuple[str, str, datetime | None]]:
     """The lines in a box: the class of each, its text, and the time that follows it."""
-    # A step without a name of its own is called by its place, whose end tells most.
+    # A step without a name of its own is called by its place, whose end says most.
     cut = short_front if "/" in node.title else short
     lines: list[tuple[str, str, datetime | None]] = [("name", cut(node.title, _NAME_LENGTH), None)]
     lines.append(("kind", _kind(node), None))
@@ -171,7 +173,7 @@ def _kind(node: Node) -> str:
     if not node.detail:
         return node.kind
     room = _KIND_LENGTH - len(node.kind) - 3
-    is_address = node.kind in ("source", "table", "sink")
+    is_address = shape_of(node) == "end"
     detail = short_front(node.detail, room) if is_address else short(node.detail, room)
     return f"{node.kind} · {detail}"
 
@@ -186,10 +188,10 @@ def _box(
     shape = "several" if node.steps else "step"
     classes = f"node {shape} level-{node.level}" if node.level else f"node {shape}"
     whole = ", ".join(node.steps) if node.steps else node.id
-    told = f"{whole} ({node.kind}{' · ' if node.detail else ''}{node.detail})"
-    radius = 14 if node.kind in ("source", "table", "sink") else 4
+    title = f"{whole} ({node.kind}{' · ' if node.detail else ''}{node.detail})"
+    radius = 14 if shape_of(node) == "end" else 4
     inner = [
-        f"<title>{escape(told)}</title>",
+        f"<title>{escape(title)}</title>",
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{SPACING.box_width}" height="{height:.1f}" '
         f'rx="{radius}"/>',
     ]

@@ -1,51 +1,51 @@
-"""What became of a job: savepoints, exceptions, watermarks, runs, configuration, outputs."""
+"""The history of a job: savepoints, exceptions, watermarks, runs, configuration, outputs."""
 
 from __future__ import annotations
 
-from headgate.ui.pages.asked import Asked
-from headgate.ui.pages.site import Shown
+from headgate.ui.pages.request import PageRequest
+from headgate.ui.pages.site import PageResponse
 
 _EXCEPTIONS = 20
 _MOST_EXCEPTIONS = 5000
 _ROWS = 50
 
 
-def savepoints(asked: Asked) -> Shown:
+def savepoints(request: PageRequest) -> PageResponse:
     """Savepoints, the newest first."""
-    return _of(asked, "savepoints", asked.model.savepoints(asked.name("job")))
+    return _of(request, "savepoints", request.model.savepoints(request.name("job")))
 
 
-def exceptions(asked: Asked) -> Shown:
+def exceptions(request: PageRequest) -> PageResponse:
     """Failures, the newest first."""
-    limit = min(asked.number("limit") or _EXCEPTIONS, _MOST_EXCEPTIONS)
-    view = asked.model.exceptions(asked.name("job"), limit=limit)
-    return _of(asked, "exceptions", view, limit=limit)
+    limit = min(request.number("limit") or _EXCEPTIONS, _MOST_EXCEPTIONS)
+    view = request.model.exceptions(request.name("job"), limit=limit)
+    return _of(request, "exceptions", view, limit=limit)
 
 
-def watermarks(asked: Asked) -> Shown:
+def watermarks(request: PageRequest) -> PageResponse:
     """How far event time is."""
-    return _of(asked, "watermarks", asked.model.watermarks(asked.name("job")))
+    return _of(request, "watermarks", request.model.watermarks(request.name("job")))
 
 
-def runs(asked: Asked) -> Shown:
+def runs(request: PageRequest) -> PageResponse:
     """Runs as a tree."""
-    return _of(asked, "runs", asked.model.runs(asked.name("job")))
+    return _of(request, "runs", request.model.runs(request.name("job")))
 
 
-def configuration(asked: Asked) -> Shown:
+def configuration(request: PageRequest) -> PageResponse:
     """What the job was started with."""
-    return _of(asked, "configuration", asked.model.configuration(asked.name("job")))
+    return _of(request, "configuration", request.model.configuration(request.name("job")))
 
 
-def outputs(asked: Asked) -> Shown:
+def outputs(request: PageRequest) -> PageResponse:
     """The last rows of one sink, by default the first."""
-    job = asked.name("job")
-    sinks = asked.model.outputs(job).sinks
-    chosen = asked.text("sink") or next(iter(sinks), None)
-    view = asked.model.output(job, chosen, limit=_ROWS) if chosen is not None else None
-    return _of(asked, "outputs", view, sinks=sinks)
+    job = request.name("job")
+    sinks = request.model.outputs(job).sinks
+    chosen = request.text("sink") or next(iter(sinks), None)
+    view = request.model.output(job, chosen, limit=_ROWS) if chosen is not None else None
+    return _of(request, "outputs", view, sinks=sinks)
 
 
-def _of(asked: Asked, tab: str, view: object, **values: object) -> Shown:
-    job = asked.model.job(asked.name("job")).summary
-    return Shown(f"{tab}.html", {"view": view, "job": job, "tab": tab, **values})
+def _of(request: PageRequest, tab: str, view: object, **values: object) -> PageResponse:
+    job = request.model.job(request.name("job")).summary
+    return PageResponse(f"{tab}.html", {"view": view, "job": job, "tab": tab, **values})

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from headgate.ui.pages.asked import Asked
 from headgate.ui.pages.picture import picture
-from headgate.ui.pages.site import Shown
+from headgate.ui.pages.request import PageRequest
+from headgate.ui.pages.site import PageResponse
 
 
-def jobs(asked: Asked) -> Shown:
+def jobs(request: PageRequest) -> PageResponse:
     """All jobs of the home."""
-    return Shown("jobs.html", {"view": asked.model.jobs()})
+    return PageResponse("jobs.html", {"view": request.model.jobs()})
 
 
-def overview(asked: Asked) -> Shown:
+def overview(request: PageRequest) -> PageResponse:
     """One job with its graph."""
-    view = asked.model.job(asked.name("job"))
-    every_step = asked.text("graph") == "all"
+    view = request.model.job(request.name("job"))
+    every_step = request.text("graph") == "all"
     graph, together = picture(view.graph, view.slow, view.summary.name, every_step=every_step)
     values = {"view": view, "job": view.summary, "graph": graph, "together": together, "tab": ""}
-    return Shown("overview.html", values)
+    return PageResponse("overview.html", values)

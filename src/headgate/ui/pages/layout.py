@@ -123,7 +123,7 @@ def _order(
     left: Mapping[str, Sequence[str]],
     right: Mapping[str, Sequence[str]],
 ) -> None:
-    """Put each layer into the order of its neighbours' means, there and back, a few times."""
+    """Sort each layer by the average place of its neighbours, there and back, a few times."""
     for sweep in range(_SWEEPS):
         forward = sweep % 2 == 0
         near = left if forward else right
@@ -156,30 +156,30 @@ def _heights(
     for sweep in range(_SWEEPS):
         near = left if sweep % 2 == 0 else right
         for row in rows if sweep % 2 == 0 else reversed(rows):
-            wish = {}
+            wanted = {}
             for name in row:
                 seen = [middle[n] for n in near.get(name, ())]
-                wish[name] = sum(seen) / len(seen) if seen else middle[name]
-            _settle(row, wish, tall, spacing.between_boxes, middle)
+                wanted[name] = sum(seen) / len(seen) if seen else middle[name]
+            _settle(row, wanted, tall, spacing.between_boxes, middle)
     top = min((middle[name] - tall[name] / 2 for name in middle), default=0)
     return {name: y - top + spacing.margin for name, y in middle.items()}
 
 
 def _settle(
     row: Sequence[str],
-    wish: Mapping[str, float],
+    wanted: Mapping[str, float],
     tall: Mapping[str, float],
     gap: float,
     middle: dict[str, float],
 ) -> None:
-    """Place a layer's boxes near their wishes, in their order and without overlap.
+    """Place a layer's boxes near where they belong, in their order and without overlap.
 
-    Boxes that would overlap become one block, which stands at the mean of what its boxes wish.
+    Boxes that would overlap become one block, which stands at the mean of their wanted places.
     """
-    blocks: list[tuple[float, float, list[str]]] = []  # sum of wishes, height, names
+    blocks: list[tuple[float, float, list[str]]] = []  # sum of wanted tops, height, names
     for name in row:
-        # What a box wishes, told as where the top of its block would then be.
-        blocks.append((wish[name] - tall[name] / 2, tall[name], [name]))
+        # The wanted middle of a box, as the top that its block would then have.
+        blocks.append((wanted[name] - tall[name] / 2, tall[name], [name]))
         while len(blocks) > 1:
             total, height, names = blocks[-1]
             above, height_above, names_above = blocks[-2]

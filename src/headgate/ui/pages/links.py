@@ -15,5 +15,5 @@ def page(*parts: object, **query: object) -> str:
     '/ui/jobs/my%20shop/checkpoints?before=17'
     """
     path = "/".join(quote(str(part), safe="") for part in parts)
-    asked = {name: value for name, value in query.items() if value is not None}
-    return f"{PREFIX}/{path}" + (f"?{urlencode(asked)}" if asked else "")
+    given = {name: value for name, value in query.items() if value is not None}
+    return f"{PREFIX}/{path}" + (f"?{urlencode(given)}" if given else "")

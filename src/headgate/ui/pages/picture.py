@@ -5,12 +5,13 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from headgate.ui.model.graph import GraphView, NodeView
+from headgate.ui.model.roles import is_sink
 from headgate.ui.model.slow import Hint
 from headgate.ui.pages.collapse import MOST_BOXES, collapse
 from headgate.ui.pages.drawing import Drawing, Line, Node, draw
 
 MOST_OF_ALL = 400
-"""So many boxes are drawn where somebody asks for every step; a picture of more helps nobody."""
+"""At most this many boxes are drawn for every step; a picture of more helps nobody."""
 
 
 def picture(
@@ -44,9 +45,10 @@ def _node(node: NodeView, number: int, level: str, read: set[tuple[str, str]]) -
     return Node(
         id=node.id,
         kind=node.kind,
+        role=node.role,
         detail=node.description,
         rows_in=node.records_in,
-        rows_out=None if node.kind == "sink" else node.records_out,
+        rows_out=None if is_sink(node) else node.records_out,
         state_rows=node.state_rows,
         state_bytes=node.state_bytes,
         watermark=node.watermark,

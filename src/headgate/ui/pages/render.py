@@ -65,6 +65,6 @@ def _environment() -> Environment:
     return env
 
 
-def render(template: str, **shown: Any) -> str:
+def render(template: str, **values: Any) -> str:
     """A page as HTML text."""
-    return _environment().get_template(template).render(**shown)
+    return _environment().get_template(template).render(**values)

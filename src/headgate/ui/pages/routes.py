@@ -19,12 +19,12 @@ from headgate.ui.pages import (
     job_pages,
     state_pages,
 )
-from headgate.ui.pages.asked import Asked
 from headgate.ui.pages.links import PREFIX, page
 from headgate.ui.pages.render import render
-from headgate.ui.pages.site import Shown, Site
+from headgate.ui.pages.request import PageRequest
+from headgate.ui.pages.site import PageResponse, Site
 
-Page = Callable[[Asked], Shown]
+Page = Callable[[PageRequest], PageResponse]
 PAGES: dict[str, Page] = {
     "/jobs": job_pages.jobs,
     "/jobs/{job}": job_pages.overview,
@@ -56,7 +56,7 @@ def routes(model: Model, *, read_only: bool) -> Sequence[BaseRoute]:
     return [
         Route("/", _to_jobs),
         Route(PREFIX, _to_jobs),
-        route("/login", lambda asked: Shown("login.html")),
+        route("/login", lambda request: PageResponse("login.html")),
         *(route(PREFIX + path, shows) for path, shows in PAGES.items()),
         route(PREFIX + "/{rest:path}", _nowhere),
     ]
@@ -66,35 +66,35 @@ async def _to_jobs(request: Request) -> Response:
     return RedirectResponse(page("jobs"))
 
 
-def _nowhere(asked: Asked) -> Shown:
-    raise NotFoundError("there is no such page", remedy="begin with the list of jobs")
+def _nowhere(request: PageRequest) -> PageResponse:
+    raise NotFoundError("there is no such page", remedy="start from the list of jobs")
 
 
 def _serve(
     model: Model, shows: Page, *, read_only: bool
 ) -> Callable[[Request], Awaitable[Response]]:
     async def serve(request: Request) -> Response:
-        # Somebody who has not signed in sees the form for it alone, and not whose home it is.
+        # Without a token there is only the form to sign in, which does not show the home.
         role = request.scope.get("state", {}).get("role")
         site = Site(redact(model.home.url) if role else "", read_only or role != "operator")
-        return await run_in_threadpool(_answer, Asked(model, request), shows, site)
+        return await run_in_threadpool(_answer, PageRequest(model, request), shows, site)
 
     return serve
 
 
-def _answer(asked: Asked, shows: Page, site: Site) -> Response:
+def _answer(request: PageRequest, shows: Page, site: Site) -> Response:
     try:
-        shown = shows(asked)
+        response = shows(request)
     except HeadgateError as error:
-        shown = _told(error)
-    text = render(shown.template, **{"site": site, **shown.values})
-    return HTMLResponse(text, status_code=shown.status)
+        response = _error(error)
+    text = render(response.template, **{"site": site, **response.values})
+    return HTMLResponse(text, status_code=response.status)
 
 
-def _told(error: HeadgateError) -> Shown:
+def _error(error: HeadgateError) -> PageResponse:
     status = 500
     if isinstance(error, NotFoundError):
         status = 404
     elif isinstance(error, UsageError):
         status = 400
-    return Shown("error.html", {"error": error}, status)
+    return PageResponse("error.html", {"error": error}, status)

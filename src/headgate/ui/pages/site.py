@@ -1,4 +1,4 @@
-"""What every page shows around its own part, and what a page is made of."""
+"""PageResponse: a template with its values, and Site: what every page shows around it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Site:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A template and the values in it."""
+class PageResponse:
+    """A template, its values, and the status."""
 
     template: str
     values: Mapping[str, Any] = field(default_factory=dict)

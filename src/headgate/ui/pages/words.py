@@ -80,7 +80,7 @@ def moment(time: datetime) -> str:
 
 
 def short(text: str, limit: int) -> str:
-    """The text, cut to so many letters with dots at its end.
+    """The text, cut to `limit` letters with dots at its end.
 
     >>> short("orders", 10), short("orders_per_country", 10)
     ('orders', 'orders_pe…')

@@ -1,1 +1,1 @@
-"""The REST interface: Flink's paths and names where they fit, described by OpenAPI."""
+"""The REST interface: Flink's paths and names where they fit, served and described by FastAPI."""

@@ -3,158 +3,180 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Annotated, Any
 
-from starlette.requests import Request
+from fastapi import APIRouter, Body, Depends
 
 from headgate.base.errors import NotFoundError
-from headgate.ui.actions import ACTIONS, ActionPlan, Actions, Caller
-from headgate.ui.model import Model
+from headgate.ui.actions import ActionPlan
+from headgate.ui.model.model import DEFAULT_LIMIT
 from headgate.ui.model.operations import OperationsView, OperationView
-from headgate.ui.rest.endpoint import JOB, Endpoint, Param
-from headgate.ui.rest.reading import CHECKPOINT, LIMIT, RUN
+from headgate.ui.rest.bodies import (
+    ActionBody,
+    PinBody,
+    RestartBody,
+    SavepointBody,
+    StopBody,
+    VerifyBody,
+)
+from headgate.ui.rest.openapi import ACTING, BODY, READING
+from headgate.ui.rest.params import (
+    Action,
+    Checkpoint,
+    Drain,
+    Job,
+    Label,
+    Limit,
+    Operation,
+    OptionalLabel,
+    OptionalSnapshot,
+    Savepoint,
+)
+from headgate.ui.rest.services import CalledBy, JobActions, ReadModel, known_query
 
-SNAPSHOT_PATTERN = r"latest|(?:r[0-9]{1,9}/)?ck:[0-9]{1,9}|sp:[A-Za-z0-9][A-Za-z0-9_.-]{0,99}"
-SNAPSHOT = Param("snapshot", "latest, ck:17, r1/ck:17 or sp:label.", pattern=SNAPSHOT_PATTERN)
-LABEL = Param(
-    "label",
-    "The savepoint's name, one that is not taken.",
-    pattern="[A-Za-z0-9][A-Za-z0-9_.-]{0,99}",
-)
-DRAIN = Param("drain", "First read all that is there and close all windows.", "boolean")
-SAVEPOINT = Param("savepoint", "Make a savepoint at the end; true by default.", "boolean")
-CONFIRM = Param(
-    "confirm", "From the plan: refused if the job has changed since.", pattern="[0-9a-f]{16}"
-)
-ACTION = Param("action", f"One of {', '.join(ACTIONS)}.", pattern="|".join(ACTIONS), required=True)
-OFF = Param("off", "Let retention have it again.", "boolean")
-OPERATION = Param("operation", "The id of an operation.", required=True)
+_ALL = 1_000_000
 _ID = re.compile(r"(?:op|ui)-[0-9a-f]{6,32}")
+_POST: dict[str, Any] = {"status_code": 202, "responses": ACTING, "openapi_extra": BODY}
+
+router = APIRouter(tags=["actions"], responses=READING, dependencies=[Depends(known_query)])
 
 
-def endpoints(model: Model, actions: Actions) -> list[Endpoint]:
-    """What can be asked for, and what became of it."""
-    return [
-        Endpoint(
-            "/jobs/{job}/plan/{action}",
-            "What an action would do now; changes nothing.",
-            lambda job, action, snapshot, label, drain, savepoint: actions.plan(
-                job,
-                action,
-                snapshot=snapshot,
-                label=label,
-                drain=bool(drain),
-                savepoint=savepoint is not False,
-            ),
-            ActionPlan,
-            parts=[JOB, ACTION],
-            query=[SNAPSHOT, LABEL, DRAIN, SAVEPOINT],
-            tag="actions",
-        ),
-        _post(actions, "savepoints", "savepoint", "Make a savepoint.", [SNAPSHOT, LABEL]),
-        _post(actions, "checkpoints", "checkpoint", "Ask a running job for a checkpoint now.", []),
-        _post(
-            actions, "stop", "stop", "Stop a job, by default with a savepoint.",
-            [LABEL, DRAIN, SAVEPOINT],
-        ),
-        _post(actions, "cancel", "cancel", "Stop a job in the middle of its batch.", []),
-        _post(
-            actions, "restart", "restart",
-            "Go on from a snapshot: in the job's own process, or in a new one.", [SNAPSHOT],
-        ),
-        _on_checkpoint(actions, "pin", "Keep a checkpoint whatever retention does.", [RUN, OFF]),
-        _on_checkpoint(actions, "verify", "Read every file of a checkpoint.", [RUN]),
-        Endpoint(
-            "/jobs/{job}/savepoints/{label}/verify",
-            "Read every file of a savepoint.",
-            lambda job, label, confirm, request: actions.do(
-                job, "verify", caller_of(request), snapshot=f"sp:{label}", confirm=confirm
-            ),
-            OperationView,
-            "POST",
-            parts=[JOB, LABEL],
-            body=[CONFIRM],
-            status=202,
-            tag="actions",
-        ),
-        Endpoint(
-            "/jobs/{job}/operations",
-            "What was asked of a job, and by whom.",
-            lambda job, limit: model.operations(job, own=actions.works.of(job), limit=limit),
-            OperationsView,
-            parts=[JOB],
-            query=[LIMIT],
-            tag="actions",
-        ),
-        Endpoint(
-            "/jobs/{job}/operations/{operation}",
-            "One operation and its state.",
-            lambda job, operation: _operation(model, actions, job, operation),
-            OperationView,
-            parts=[JOB, OPERATION],
-            tag="actions",
-        ),
-    ]  # fmt: skip
-
-
-def _post(actions: Actions, path: str, action: str, summary: str, body: list[Param]) -> Endpoint:
-    def answer(job: str, request: Request, **given: Any) -> OperationView:
-        return actions.do(job, action, caller_of(request), **_given(given))
-
-    return Endpoint(
-        f"/jobs/{{job}}/{path}",
-        summary,
-        answer,
-        OperationView,
-        "POST",
-        parts=[JOB],
-        body=[*body, CONFIRM],
-        status=202,
-        tag="actions",
+@router.get("/jobs/{job}/plan/{action}")
+def plan(
+    job: Job,
+    action: Action,
+    actions: JobActions,
+    snapshot: OptionalSnapshot = None,
+    label: OptionalLabel = None,
+    drain: Drain = False,
+    savepoint: Savepoint = True,
+) -> ActionPlan:
+    """What an action would do now; changes nothing."""
+    return actions.plan(
+        job, action, snapshot=snapshot, label=label, drain=drain, savepoint=savepoint
     )
 
 
-def _on_checkpoint(actions: Actions, action: str, summary: str, body: list[Param]) -> Endpoint:
-    def answer(
-        job: str,
-        checkpoint: int,
-        request: Request,
-        confirm: str | None,
-        run: str | None = None,
-        off: bool | None = None,
-    ) -> OperationView:
-        name = f"{run}/ck:{checkpoint}" if run else f"ck:{checkpoint}"
-        what = "unpin" if off else action
-        return actions.do(job, what, caller_of(request), snapshot=name, confirm=confirm)
+@router.post("/jobs/{job}/savepoints", **_POST)
+def make_savepoint(
+    job: Job,
+    actions: JobActions,
+    caller: CalledBy,
+    body: Annotated[SavepointBody, Body(default_factory=SavepointBody)],
+) -> OperationView:
+    """Make a savepoint."""
+    return actions.do(job, "savepoint", caller, **body.given())
 
-    return Endpoint(
-        f"/jobs/{{job}}/checkpoints/{{checkpoint}}/{action}",
-        summary,
-        answer,
-        OperationView,
-        "POST",
-        parts=[JOB, CHECKPOINT],
-        body=[*body, CONFIRM],
-        status=202,
-        tag="actions",
+
+@router.post("/jobs/{job}/checkpoints", **_POST)
+def make_checkpoint(
+    job: Job,
+    actions: JobActions,
+    caller: CalledBy,
+    body: Annotated[ActionBody, Body(default_factory=ActionBody)],
+) -> OperationView:
+    """Make a checkpoint of a running job now."""
+    return actions.do(job, "checkpoint", caller, **body.given())
+
+
+@router.post("/jobs/{job}/stop", **_POST)
+def stop(
+    job: Job,
+    actions: JobActions,
+    caller: CalledBy,
+    body: Annotated[StopBody, Body(default_factory=StopBody)],
+) -> OperationView:
+    """Stop a job, by default with a savepoint."""
+    return actions.do(job, "stop", caller, **body.given())
+
+
+@router.post("/jobs/{job}/cancel", **_POST)
+def cancel(
+    job: Job,
+    actions: JobActions,
+    caller: CalledBy,
+    body: Annotated[ActionBody, Body(default_factory=ActionBody)],
+) -> OperationView:
+    """Stop a job in the middle of its batch."""
+    return actions.do(job, "cancel", caller, **body.given())
+
+
+@router.post("/jobs/{job}/restart", **_POST)
+def restart(
+    job: Job,
+    actions: JobActions,
+    caller: CalledBy,
+    body: Annotated[RestartBody, Body(default_factory=RestartBody)],
+) -> OperationView:
+    """Continue from a snapshot: in the job's own process, or in a new one."""
+    return actions.do(job, "restart", caller, **body.given())
+
+
+@router.post("/jobs/{job}/checkpoints/{checkpoint}/pin", **_POST)
+def pin_checkpoint(
+    job: Job,
+    checkpoint: Checkpoint,
+    actions: JobActions,
+    caller: CalledBy,
+    body: Annotated[PinBody, Body(default_factory=PinBody)],
+) -> OperationView:
+    """Keep a checkpoint whatever retention does."""
+    return actions.do(
+        job,
+        "unpin" if body.off else "pin",
+        caller,
+        snapshot=_name(body.run, checkpoint),
+        confirm=body.confirm,
     )
 
 
-def caller_of(request: Request) -> Caller:
-    """Who sent a request, for the audit."""
-    role = str(getattr(request.state, "role", "") or "")
-    return Caller(role, request.client.host if request.client else "")
+@router.post("/jobs/{job}/checkpoints/{checkpoint}/verify", **_POST)
+def verify_checkpoint(
+    job: Job,
+    checkpoint: Checkpoint,
+    actions: JobActions,
+    caller: CalledBy,
+    body: Annotated[VerifyBody, Body(default_factory=VerifyBody)],
+) -> OperationView:
+    """Read every file of a checkpoint."""
+    return actions.do(
+        job, "verify", caller, snapshot=_name(body.run, checkpoint), confirm=body.confirm
+    )
 
 
-def _given(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
+@router.post("/jobs/{job}/savepoints/{label}/verify", **_POST)
+def verify_savepoint(
+    job: Job,
+    label: Label,
+    actions: JobActions,
+    caller: CalledBy,
+    body: Annotated[ActionBody, Body(default_factory=ActionBody)],
+) -> OperationView:
+    """Read every file of a savepoint."""
+    return actions.do(job, "verify", caller, snapshot=f"sp:{label}", confirm=body.confirm)
 
 
-def _operation(model: Model, actions: Actions, job: str, id: str) -> OperationView:
+@router.get("/jobs/{job}/operations")
+def operations(
+    job: Job, model: ReadModel, actions: JobActions, limit: Limit = DEFAULT_LIMIT
+) -> OperationsView:
+    """Operations of a job, and who requested them."""
+    return model.operations(job, own=actions.background.of(job), limit=limit)
+
+
+@router.get("/jobs/{job}/operations/{operation}")
+def operation(
+    job: Job, operation: Operation, model: ReadModel, actions: JobActions
+) -> OperationView:
+    """One operation and its state."""
     found = model.job_home(job)
-    if _ID.fullmatch(id):
-        every = model.operations(found.name, own=actions.works.of(found.name), limit=1_000_000)
-        for operation in every.operations:
-            if operation.id == id:
-                return operation
+    if _ID.fullmatch(operation):
+        every = model.operations(found.name, own=actions.background.of(found.name), limit=_ALL)
+        for one in every.operations:
+            if one.id == operation:
+                return one
     raise NotFoundError("the job has no such operation")
+
+
+def _name(run: str | None, checkpoint: int) -> str:
+    return f"{run}/ck:{checkpoint}" if run else f"ck:{checkpoint}"

@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Depends
 
 from headgate.base.errors import NotFoundError
-from headgate.ui.model import Model, View
+from headgate.ui.model import Model
 from headgate.ui.model.checkpoint_detail import CheckpointDetail, StepDetail
 from headgate.ui.model.checkpoints import CheckpointsView
 from headgate.ui.model.configuration import ConfigurationView
 from headgate.ui.model.exceptions import ExceptionsView
-from headgate.ui.model.graph import GraphView
+from headgate.ui.model.graph import GraphView, NodeView
 from headgate.ui.model.jobs import JobsView, JobView
 from headgate.ui.model.model import DEFAULT_LIMIT
 from headgate.ui.model.outputs import OutputsView, OutputView
 from headgate.ui.model.runs import RunsView
 from headgate.ui.model.savepoints import SavepointsView
 from headgate.ui.model.slow import busy_share, level
-from headgate.ui.model.view import flink
+from headgate.ui.model.view import FlinkTime, IsoTime, View
 from headgate.ui.model.watermarks import WatermarksView
-from headgate.ui.rest.endpoint import JOB, Endpoint, Param
+from headgate.ui.rest.openapi import READING
+from headgate.ui.rest.params import Before, Checkpoint, Job, Limit, Run, Step
+from headgate.ui.rest.services import ReadModel, known_query
 
-RUN = Param(
-    "run", "A run of the job, such as r1; the current one by default.", pattern="r[0-9]{1,9}"
-)
-LIMIT = Param(
-    "limit", "At most so many lines.", "integer", least=1, most=5000, default=DEFAULT_LIMIT
-)
-BEFORE = Param("before", "Only checkpoints with a smaller id.", "integer")
-CHECKPOINT = Param("checkpoint", "The number of a checkpoint.", "integer", required=True)
-STEP = Param("step", "The name of a step.", required=True)
+router = APIRouter(responses=READING, dependencies=[Depends(known_query)])
 
 
 @dataclass(frozen=True)
@@ -38,13 +33,13 @@ class StepWatermark(View):
     """The watermark of a step."""
 
     id: str
-    value: datetime | None = field(metadata=flink("value"))
-    watermark: datetime | None
+    value: FlinkTime | None
+    watermark: IsoTime | None
 
 
 @dataclass(frozen=True)
 class BackPressure(View):
-    """How busy a job is: the share of the time in which a batch is at work, over the last ones."""
+    """How busy a job is: the share of the time in which a batch runs, over the last ones."""
 
     status: str
     level: str
@@ -52,150 +47,133 @@ class BackPressure(View):
     busy_ratio: float | None
     behind: int | None
     """Of a source: records that were there and are not in the newest checkpoint."""
-    at: datetime | None
+    at: IsoTime | None
 
 
-def endpoints(model: Model) -> list[Endpoint]:
-    """What can be read."""
-    return [*_jobs(model), *_checkpoints(model), *_more(model)]
+@router.get("/jobs/overview", tags=["jobs"])
+def jobs(model: ReadModel) -> JobsView:
+    """All jobs of the home."""
+    return model.jobs()
 
 
-def _jobs(model: Model) -> list[Endpoint]:
-    return [
-        Endpoint("/jobs/overview", "All jobs of the home.", model.jobs, JobsView),
-        Endpoint("/jobs/{job}", "One job with its graph.", model.job, JobView, parts=[JOB]),
-        Endpoint(
-            "/jobs/{job}/plan",
-            "The graph of a job, with counts.",
-            lambda job: model.job(job).graph,
-            GraphView,
-            parts=[JOB],
-        ),
-        Endpoint(
-            "/jobs/{job}/vertices/{step}/watermarks",
-            "The watermark of a step.",
-            lambda job, step: _watermark(model, job, step),
-            StepWatermark,
-            parts=[JOB, STEP],
-        ),
-        Endpoint(
-            "/jobs/{job}/vertices/{step}/backpressure",
-            "How busy the job is, and how far a source is behind.",
-            lambda job, step: _back_pressure(model, job, step),
-            BackPressure,
-            parts=[JOB, STEP],
-        ),
-        Endpoint(
-            "/jobs/{job}/exceptions",
-            "Failures, the user's lines first, and what happened next.",
-            model.exceptions,
-            ExceptionsView,
-            parts=[JOB],
-            query=[LIMIT],
-        ),
-        Endpoint(
-            "/jobs/{job}/config",
-            "What a job was started with, and where each value came from.",
-            model.configuration,
-            ConfigurationView,
-            parts=[JOB],
-        ),
-    ]
+@router.get("/jobs/{job}", tags=["jobs"])
+def job(job: Job, model: ReadModel) -> JobView:
+    """One job with its graph."""
+    return model.job(job)
 
 
-def _checkpoints(model: Model) -> list[Endpoint]:
-    return [
-        Endpoint(
-            "/jobs/{job}/checkpoints",
-            "Checkpoints: counts, latest, summary and history.",
-            model.checkpoints,
-            CheckpointsView,
-            parts=[JOB],
-            query=[RUN, LIMIT, BEFORE],
-            tag="checkpoints",
-        ),
-        Endpoint(
-            "/jobs/{job}/checkpoints/config",
-            "The configuration of checkpoints.",
-            model.configuration,
-            ConfigurationView,
-            parts=[JOB],
-            tag="checkpoints",
-        ),
-        Endpoint(
-            "/jobs/{job}/checkpoints/details/{checkpoint}",
-            "One checkpoint by step and partition, with source offsets.",
-            lambda job, checkpoint, run: model.checkpoint(job, checkpoint, run=run),
-            CheckpointDetail,
-            parts=[JOB, CHECKPOINT],
-            query=[RUN],
-            tag="checkpoints",
-        ),
-        Endpoint(
-            "/jobs/{job}/checkpoints/details/{checkpoint}/subtasks/{step}",
-            "One step of a checkpoint, partition by partition.",
-            lambda job, checkpoint, step, run: _step(model, job, checkpoint, step, run),
-            StepDetail,
-            parts=[JOB, CHECKPOINT, STEP],
-            query=[RUN],
-            tag="checkpoints",
-        ),
-        Endpoint(
-            "/jobs/{job}/savepoints",
-            "Every savepoint of a job.",
-            model.savepoints,
-            SavepointsView,
-            parts=[JOB],
-            tag="savepoints",
-        ),
-    ]
+@router.get("/jobs/{job}/plan", tags=["jobs"])
+def graph(job: Job, model: ReadModel) -> GraphView:
+    """The graph of a job, with counts."""
+    return model.job(job).graph
 
 
-def _more(model: Model) -> list[Endpoint]:
-    return [
-        Endpoint(
-            "/jobs/{job}/watermarks",
-            "The job's watermark and its sources', and why it stands where it stands.",
-            model.watermarks,
-            WatermarksView,
-            parts=[JOB],
-        ),
-        Endpoint("/jobs/{job}/runs", "Runs as a tree.", model.runs, RunsView, parts=[JOB]),
-        Endpoint(
-            "/jobs/{job}/outputs", "The sinks of a job.", model.outputs, OutputsView, parts=[JOB]
-        ),
-        Endpoint(
-            "/jobs/{job}/outputs/{step}",
-            "The newest records of a sink.",
-            lambda job, step, limit: model.output(job, step, limit=limit),
-            OutputView,
-            parts=[JOB, STEP],
-            query=[LIMIT],
-        ),
-    ]
+@router.get("/jobs/{job}/vertices/{step}/watermarks", tags=["jobs"])
+def step_watermark(job: Job, step: Step, model: ReadModel) -> StepWatermark:
+    """The watermark of a step."""
+    node = _node(model.job(job), step)
+    return StepWatermark(step, node.watermark, node.watermark)
 
 
-def _watermark(model: Model, job: str, step: str) -> StepWatermark:
-    for node in model.job(job).graph.nodes:
-        if node.id == step:
-            return StepWatermark(step, node.watermark, node.watermark)
-    raise NotFoundError("the job has no such step")
-
-
-def _back_pressure(model: Model, job: str, step: str) -> BackPressure:
+@router.get("/jobs/{job}/vertices/{step}/backpressure", tags=["jobs"])
+def back_pressure(job: Job, step: Step, model: ReadModel) -> BackPressure:
+    """How busy the job is, and how far a source is behind."""
     view = model.job(job)
-    node = next((node for node in view.graph.nodes if node.id == step), None)
-    if node is None:
-        raise NotFoundError("the job has no such step")
-    run = model.run_home(model.job_home(job), None)
-    share = busy_share(model.history(run)) if run and view.summary.state == "RUNNING" else None
+    node = _node(view, step)
+    share = _busy_share(model, job) if view.summary.state == "RUNNING" else None
     status = "ok" if share is not None else "not measured"
     word = level(share) if share is not None else "OK"
     return BackPressure(status, word, share, node.behind, view.graph.counted_at)
 
 
-def _step(model: Model, job: str, checkpoint: int, step: str, run: str | None) -> StepDetail:
+@router.get("/jobs/{job}/exceptions", tags=["jobs"])
+def exceptions(job: Job, model: ReadModel, limit: Limit = DEFAULT_LIMIT) -> ExceptionsView:
+    """Failures, the user's lines first, and what happened next."""
+    return model.exceptions(job, limit=limit)
+
+
+@router.get("/jobs/{job}/config", tags=["jobs"])
+def configuration(job: Job, model: ReadModel) -> ConfigurationView:
+    """What a job was started with, and where each value came from."""
+    return model.configuration(job)
+
+
+@router.get("/jobs/{job}/checkpoints", tags=["checkpoints"])
+def checkpoints(
+    job: Job,
+    model: ReadModel,
+    run: Run = None,
+    limit: Limit = DEFAULT_LIMIT,
+    before: Before = None,
+) -> CheckpointsView:
+    """Checkpoints: counts, latest, summary and history."""
+    return model.checkpoints(job, run=run, limit=limit, before=before)
+
+
+@router.get("/jobs/{job}/checkpoints/config", tags=["checkpoints"])
+def checkpoint_configuration(job: Job, model: ReadModel) -> ConfigurationView:
+    """The configuration of checkpoints."""
+    return model.configuration(job)
+
+
+@router.get("/jobs/{job}/checkpoints/details/{checkpoint}", tags=["checkpoints"])
+def checkpoint(
+    job: Job, checkpoint: Checkpoint, model: ReadModel, run: Run = None
+) -> CheckpointDetail:
+    """One checkpoint by step and partition, with source offsets."""
+    return model.checkpoint(job, checkpoint, run=run)
+
+
+@router.get(
+    "/jobs/{job}/checkpoints/details/{checkpoint}/subtasks/{step}", tags=["checkpoints"]
+)  # fmt: skip
+def checkpoint_step(
+    job: Job, checkpoint: Checkpoint, step: Step, model: ReadModel, run: Run = None
+) -> StepDetail:
+    """One step of a checkpoint, partition by partition."""
     for one in model.checkpoint(job, checkpoint, run=run).steps:
         if one.id == step:
             return one
     raise NotFoundError("the checkpoint has no such step")
+
+
+@router.get("/jobs/{job}/savepoints", tags=["savepoints"])
+def savepoints(job: Job, model: ReadModel) -> SavepointsView:
+    """Every savepoint of a job."""
+    return model.savepoints(job)
+
+
+@router.get("/jobs/{job}/watermarks", tags=["jobs"])
+def watermarks(job: Job, model: ReadModel) -> WatermarksView:
+    """The watermarks of the job and its sources, and why one stands still."""
+    return model.watermarks(job)
+
+
+@router.get("/jobs/{job}/runs", tags=["jobs"])
+def runs(job: Job, model: ReadModel) -> RunsView:
+    """Runs as a tree."""
+    return model.runs(job)
+
+
+@router.get("/jobs/{job}/outputs", tags=["jobs"])
+def outputs(job: Job, model: ReadModel) -> OutputsView:
+    """The sinks of a job."""
+    return model.outputs(job)
+
+
+@router.get("/jobs/{job}/outputs/{step}", tags=["jobs"])
+def output(job: Job, step: Step, model: ReadModel, limit: Limit = DEFAULT_LIMIT) -> OutputView:
+    """The newest records of a sink."""
+    return model.output(job, step, limit=limit)
+
+
+def _node(view: JobView, step: str) -> NodeView:
+    for node in view.graph.nodes:
+        if node.id == step:
+            return node
+    raise NotFoundError("the job has no such step")
+
+
+def _busy_share(model: Model, job: str) -> float | None:
+    run = model.run_home(model.job_home(job), None)
+    return busy_share(model.history(run)) if run else None

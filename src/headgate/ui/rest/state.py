@@ -4,105 +4,76 @@ from __future__ import annotations
 
 from typing import Any
 
+from fastapi import APIRouter, Depends
+
 from headgate.base.errors import UsageError
 from headgate.snapshots.snapshot import find_snapshot
 from headgate.ui.model import Model
 from headgate.ui.model.state import StateDiff, StateRows, StateView
-from headgate.ui.rest.acting import SNAPSHOT_PATTERN
-from headgate.ui.rest.endpoint import JOB, Endpoint, Param
-from headgate.ui.rest.reading import STEP
-from headgate.ui.spark_process import SparkProcess
+from headgate.ui.rest.openapi import READING
+from headgate.ui.rest.params import Job, KeyParts, RowLimit, Snapshot, StateName, Step
+from headgate.ui.rest.services import ReadModel, Spark, known_query
 
-_SNAPSHOTS = "latest, ck:17, r1/ck:17 or sp:label."
-SNAPSHOT = Param("snapshot", _SNAPSHOTS, pattern=SNAPSHOT_PATTERN, default="latest")
-BEFORE = Param("before", _SNAPSHOTS, pattern=SNAPSHOT_PATTERN, required=True)
-AFTER = Param("after", _SNAPSHOTS, pattern=SNAPSHOT_PATTERN, default="latest")
-STATE = Param("state", "Which state of the step.", default="default")
-KEY = Param(
-    "key",
-    "A part of the key as NAME=VALUE, or NAME alone for null; may be repeated.",
-    pattern=r"[^=\x00]+(=[^\x00]*)?",
-    many=True,
-)
-LIMIT = Param("limit", "At most so many rows.", "integer", least=1, most=1000, default=20)
+_ROWS = 20
+
+router = APIRouter(tags=["state"], responses=READING, dependencies=[Depends(known_query)])
 
 
-def endpoints(model: Model, spark: SparkProcess) -> list[Endpoint]:
-    """What can be read of state."""
-    state = _State(model, spark)
-    return [
-        Endpoint(
-            "/jobs/{job}/state",
-            "Which state a snapshot has; quick, reads none of it.",
-            lambda job, snapshot: model.state(job, snapshot=snapshot),
-            StateView,
-            parts=[JOB],
-            query=[SNAPSHOT],
-            tag="state",
-        ),
-        Endpoint(
-            "/jobs/{job}/state/{step}",
-            "Rows of a step's state, or those of one key; the first answer waits for Spark.",
-            state.rows,
-            StateRows,
-            parts=[JOB, STEP],
-            query=[SNAPSHOT, STATE, KEY, LIMIT],
-            tag="state",
-        ),
-        Endpoint(
-            "/jobs/{job}/state/{step}/diff",
-            "Keys that were added, removed or changed between two snapshots.",
-            state.diff,
-            StateDiff,
-            parts=[JOB, STEP],
-            query=[BEFORE, AFTER, STATE, LIMIT],
-            tag="state",
-        ),
-    ]
+@router.get("/jobs/{job}/state")
+def state(job: Job, model: ReadModel, snapshot: Snapshot = "latest") -> StateView:
+    """Which state a snapshot has; quick, reads none of it."""
+    return model.state(job, snapshot=snapshot)
 
 
-class _State:
-    """Asks the process; what the graph knows is checked before."""
+@router.get("/jobs/{job}/state/{step}")
+def state_rows(
+    job: Job,
+    step: Step,
+    model: ReadModel,
+    spark: Spark,
+    snapshot: Snapshot = "latest",
+    state: StateName = "default",
+    key: KeyParts = [],  # noqa: B006 FastAPI copies it
+    limit: RowLimit = _ROWS,
+) -> StateRows:
+    """Rows of a step's state, or those of one key; the first response waits for Spark."""
+    _check(model, job, step, state, snapshot)
+    query: dict[str, Any] = {"work": "rows", "job": job, "step": step, "state": state,
+                             "snapshot": snapshot, "limit": limit}  # fmt: skip
+    if key:
+        query["key"] = _key(key)
+    found = spark.query(query)
+    return StateRows(job, found["snapshot"], step, state, tuple(found["rows"]), found["truncated"])
 
-    def __init__(self, model: Model, spark: SparkProcess) -> None:
-        self._model = model
-        self._spark = spark
 
-    def rows(
-        self,
-        job: str,
-        step: str,
-        snapshot: str,
-        state: str,
-        key: list[str] | None,
-        limit: int,
-    ) -> StateRows:
-        self._check(job, step, state, snapshot)
-        question: dict[str, Any] = {"work": "rows", "job": job, "step": step, "state": state,
-                                    "snapshot": snapshot, "limit": limit}  # fmt: skip
-        if key:
-            question["key"] = _key(key)
-        found = self._spark.ask(question)
-        rows = tuple(found["rows"])
-        return StateRows(job, found["snapshot"], step, state, rows, found["truncated"])
+@router.get("/jobs/{job}/state/{step}/diff")
+def state_diff(
+    job: Job,
+    step: Step,
+    model: ReadModel,
+    spark: Spark,
+    before: Snapshot,
+    after: Snapshot = "latest",
+    state: StateName = "default",
+    limit: RowLimit = _ROWS,
+) -> StateDiff:
+    """Keys that were added, removed or changed between two snapshots."""
+    for snapshot in (before, after):
+        _check(model, job, step, state, snapshot)
+    found = spark.query(
+        {"work": "diff", "job": job, "step": step, "state": state, "snapshot": before,
+         "after": after, "limit": limit}
+    )  # fmt: skip
+    return StateDiff(job, found["before"], found["after"], step, state, found["counts"],
+                     tuple(found["rows"]), found["truncated"])  # fmt: skip
 
-    def diff(
-        self, job: str, step: str, before: str, after: str, state: str, limit: int
-    ) -> StateDiff:
-        for snapshot in (before, after):
-            self._check(job, step, state, snapshot)
-        found = self._spark.ask(
-            {"work": "diff", "job": job, "step": step, "state": state, "snapshot": before,
-             "after": after, "limit": limit}
-        )  # fmt: skip
-        return StateDiff(job, found["before"], found["after"], step, state, found["counts"],
-                         tuple(found["rows"]), found["truncated"])  # fmt: skip
 
-    def _check(self, job: str, step: str, state: str, snapshot: str) -> None:
-        from headgate.state.shape import StateShape  # brings pyspark, which takes a second
+def _check(model: Model, job: str, step: str, state: str, snapshot: str) -> None:
+    """Refuse what the graph does not know before Spark starts."""
+    from headgate.state.shape import StateShape  # brings pyspark, which takes a second
 
-        home = self._model.job_home(job)
-        StateShape(find_snapshot(self._model.home, snapshot, home.name)).check_name(step, state)
+    home = model.job_home(job)
+    StateShape(find_snapshot(model.home, snapshot, home.name)).check_name(step, state)
 
 
 def _key(parts: list[str]) -> dict[str, str | None]:

@@ -1,5 +1,5 @@
 // What the pages do by themselves: times in local or UTC, light or dark, and new numbers without a
-// reload. A page works without it, too: times are in UTC then, and one reloads by hand.
+// reload. Without it pages still open: times are in UTC then, and one reloads by hand.
 "use strict";
 
 const REFRESH_SECONDS = 2;
@@ -101,7 +101,7 @@ async function refresh() {
   if (state !== undefined && now !== state) say(`The job is now ${now}.`);
 }
 
-// ---- forms that ask REST for something ----
+// ---- forms that send requests to REST ----
 // A form with data-post sends data-body and its own fields as JSON, then opens data-then, where
 // "{id}" is the answer's. A label that was typed is not in the plan, so it is sent without its mark.
 function bodyOf(form) {
@@ -193,7 +193,7 @@ function start() {
   });
   signInByFragment();
   setInterval(() => showTimes(document), 10000);
-  // A page that is dear to make says itself how often it is asked for.
+  // A page that is costly to make says how often it may be loaded.
   const every = 1000 * (document.querySelector("[data-every]")?.dataset.every ?? REFRESH_SECONDS);
   const next = () => refresh().finally(() => setTimeout(next, every));
   setTimeout(next, every);

@@ -1,4 +1,4 @@
-// The state browser: asks REST for rows of a step's state, or for what two snapshots differ in.
+// The state browser: gets rows of a step's state, or the difference of two snapshots, from REST.
 // Reading state starts Spark in a process of its own, so the first answer takes some seconds.
 "use strict";
 
@@ -41,8 +41,8 @@ function captionOf(found) {
   const rows = found.rows.length === 1 ? "1 row" : `${found.rows.length} rows`;
   if (!found.counts) return `${rows} of ${found.step} at ${found.snapshot}${more}`;
   const changes = Object.entries(found.counts).filter(([, n]) => n > 0);
-  const told = changes.map(([word, n]) => `${n} ${word}`).join(", ");
-  return `${found.step} from ${found.before} to ${found.after}: ${told || "no difference"}`;
+  const counted = changes.map(([word, n]) => `${n} ${word}`).join(", ");
+  return `${found.step} from ${found.before} to ${found.after}: ${counted || "no difference"}`;
 }
 
 // Each step has its own states, and its own parts of a key.
@@ -75,8 +75,8 @@ async function look(form) {
     const response = await fetch(`${form.dataset.rows.replace("{step}", step)}?${query}`);
     const found = await response.json();
     if (!response.ok) {
-      const said = [...(found.errors ?? []), found.remedy].filter(Boolean).join("; ");
-      rowsPart.replaceChildren(element("p", said, { class: "notice bad" }));
+      const problem = [...(found.errors ?? []), found.remedy].filter(Boolean).join("; ");
+      rowsPart.replaceChildren(element("p", problem, { class: "notice bad" }));
     } else if (found.rows.length === 0) {
       rowsPart.replaceChildren(element("p", `Nothing: ${captionOf(found)}.`, { class: "empty" }));
     } else {

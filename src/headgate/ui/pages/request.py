@@ -1,4 +1,4 @@
-"""What a browser asks of a page: the names in the path and the query, looked at before use."""
+"""PageRequest: a request for a page, with names in its path and query that are checked."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from starlette.requests import Request
 from headgate.base.errors import NotFoundError, UsageError
 from headgate.ui.actions import Actions
 from headgate.ui.model import Model
-from headgate.ui.rest.acting import SNAPSHOT_PATTERN
+from headgate.ui.model.snapshot_names import SNAPSHOT_PATTERN
 
 _LONGEST = 1000
 _DIGITS = 9
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One request for a page, and where its answers come from."""
+class PageRequest:
+    """One request for a page, and the read model that serves it."""
 
     model: Model
     request: Request
 
     @property
     def actions(self) -> Actions:
-        """What can be done to jobs."""
+        """Actions on jobs."""
         found: Actions = self.request.app.state.actions
         return found
 
@@ -44,7 +44,10 @@ class Asked:
         """A value of the query; none if it is empty, as a form sends fields that are not filled."""
         found = self.request.query_params.get(name) or None
         if found is not None and (len(found) > _LONGEST or "\0" in found):
-            raise UsageError(f"'{name}' is too long or has a zero byte in it", remedy="correct it")
+            raise UsageError(
+                f"'{name}' must have at most {_LONGEST} characters and no zero byte",
+                remedy="correct or remove it",
+            )
         return found
 
     def snapshot(self, name: str) -> str | None:
@@ -52,8 +55,7 @@ class Asked:
         found = self.text(name)
         if found is not None and not re.fullmatch(SNAPSHOT_PATTERN, found):
             raise UsageError(
-                f"'{name}' is not a snapshot",
-                expected="latest, ck:17, r1/ck:17 or sp:label",
+                f"'{name}' must be latest, ck:17, r1/ck:17 or sp:label",
                 remedy="correct or remove it",
             )
         return found
@@ -64,7 +66,5 @@ class Asked:
         if found is None:
             return None
         if not (found.isascii() and found.isdigit() and len(found) <= _DIGITS):
-            raise UsageError(
-                f"'{name}' is not right", expected="a whole number", remedy="correct or remove it"
-            )
+            raise UsageError(f"'{name}' must be a whole number", remedy="correct or remove it")
         return int(found)

@@ -1,4 +1,4 @@
-"""The way to go on with a job: the command, and from where it begins."""
+"""ResumeHint: the command that starts a job again, and where it resumes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ from headgate.ui.model.view import View
 
 
 @dataclass(frozen=True)
-class WayOn(View):
+class ResumeHint(View):
     """How a job that does not run is started again."""
 
     text: str
-    """Where it goes on, in a sentence."""
+    """Where it resumes, in a sentence."""
     command: str
     file_is_here: bool
     """Whether the file of the job is on the machine of the UI, unchanged or not."""
 
 
-def way_on(job: JobHome, run: RunRecord | None, text: str, *, snapshot: str | None = None) -> WayOn:
-    """How to go on, with the sentence for it."""
+def resume_hint(
+    job: JobHome, run: RunRecord | None, text: str, *, snapshot: str | None = None
+) -> ResumeHint:
+    """The hint with its sentence and command."""
     file = run.code.get("file") if run else None
-    return WayOn(text, start_command(job, run, snapshot=snapshot), bool(file) and _is_file(file))
-
-
-def _is_file(file: str | None) -> bool:
-    return file is not None and Path(file).is_file()
+    command = start_command(job, run, snapshot=snapshot)
+    return ResumeHint(text, command, file is not None and Path(file).is_file())

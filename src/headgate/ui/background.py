@@ -1,4 +1,4 @@
-"""Work of the server's own: what no driver has to do, done in the background, with its state."""
+"""BackgroundJobs: operations that need no driver, done by the server itself in threads."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _THREADS = 2
 Work = Callable[[], Mapping[str, Any]]
 
 
-class Works:
-    """Operations that this server carries out; they are gone when it ends, their audit stays."""
+class BackgroundJobs:
+    """Operations that this server runs; they are lost when it ends, their audit stays."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -30,11 +30,13 @@ class Works:
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="headgate-ui")
 
     def begin(self, job: str, kind: str, args: Mapping[str, Any], work: Work) -> OperationRecord:
-        """Do it in the background."""
+        """Run it in the background."""
         record = OperationRecord(f"ui-{uuid.uuid4().hex[:8]}", job, kind, "requested", now(), args)
         with self._lock:
             if sum(not one.ended for one in self._records.values()) >= _MOST_OPEN:
-                raise RefusedError("too much is being done already", remedy="try again later")
+                raise RefusedError(
+                    f"the server runs {_MOST_OPEN} operations already", remedy="try again later"
+                )
             self._records[record.id] = record
             while len(self._records) > _KEPT:
                 self._records.popitem(last=False)
@@ -42,12 +44,12 @@ class Works:
         return record
 
     def of(self, job: str) -> list[OperationRecord]:
-        """What was asked of a job, oldest first."""
+        """Operations of a job, oldest first."""
         with self._lock:
             return [record for record in self._records.values() if record.job == job]
 
     def close(self) -> None:
-        """Take nothing more."""
+        """Accept nothing more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _do(self, id: str, work: Work) -> None:
@@ -57,8 +59,8 @@ class Works:
         except HeadgateError as error:
             self._change(id, state="failed", ended_at=now(), message=str(error))
         except Exception as error:
-            said = f"unexpected {type(error).__name__}: {error}"
-            self._change(id, state="failed", ended_at=now(), message=said)
+            message = f"unexpected {type(error).__name__}: {error}"
+            self._change(id, state="failed", ended_at=now(), message=message)
         else:
             self._change(id, state="done", ended_at=now(), result=dict(result))
 
