@@ -116,7 +116,11 @@ IN_THE_GRAPH = [
     Mistake(
         "unknown missing mode",
         "orders.lookup('users_lookup', users, on='userId', missing='skip').sink('out', out)",
-        ("missing is not known", "Wait(...)", "use one of the four"),
+        (
+            "missing must be 'null', 'drop', 'side' or Wait(...)",
+            "got 'skip'",
+            "use one of the four",
+        ),
     ),
     Mistake(
         "column exists already",
@@ -136,7 +140,7 @@ IN_THE_GRAPH = [
     Mistake(
         "transform that returns nothing",
         "orders.transform('clean', lambda df: print(end='')).sink('out', out)",
-        ("step 'clean'", "gave no DataFrame", "got NoneType", "return the DataFrame"),
+        ("step 'clean'", "must return a DataFrame", "got NoneType", "return the DataFrame"),
     ),
     Mistake(
         "transform that raises",
@@ -162,7 +166,7 @@ IN_THE_GRAPH = [
     Mistake(
         "sink that is none",
         "orders.sink('out', 'log:out')",
-        ("this is not a sink", "got 'log:out'", "give a sink"),
+        ("a sink is needed here", "got 'log:out'", "give a sink"),
     ),
     Mistake(
         "event time that is no timestamp",

@@ -211,7 +211,7 @@ def _job(make: object) -> hg.JobDef:
         (lambda j, e: j.process("p", Sum(), events=e.key_by("key")).errors,
          "there is no side output 'errors'"),
         (lambda j, e: j.process("p", Sum(), events=e.key_by("key"), on_error="drop"),
-         "on_error is not known"),
+         "on_error must be 'fail' or 'side'"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_the_graph_is_refused(

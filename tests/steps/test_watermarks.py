@@ -159,7 +159,7 @@ def test_a_silent_source_without_idle_after_holds_the_job_and_this_is_said(
 
 
 def test_what_is_wrong_about_event_time_is_told(spark: SparkSession) -> None:
-    with pytest.raises(UsageError, match="idle_after is no time at all"):
+    with pytest.raises(UsageError, match="idle_after must be greater than zero"):
         hg.event_time("at", idle_after="0 s")
 
     @hg.job("marked")

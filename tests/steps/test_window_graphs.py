@@ -152,14 +152,14 @@ WRONG = {
     "one value of each row": lambda v, p: v.key_by("explode(array(page)) AS e"),
     "got count": lambda v, p: v.key_by("count(*) AS n"),
     "got \\*": lambda v, p: v.key_by("*"),
-    "not a key": lambda v, p: v.key_by(["page", "id"]),
-    "early is not a trigger": lambda v, p: v.key_by("page").window(
+    "must be a column or a SQL": lambda v, p: v.key_by(["page", "id"]),
+    "early must be a trigger": lambda v, p: v.key_by("page").window(
         "w", hg.tumbling("1 h"), count(), early="2 minutes"
     ),
     "aggregates once more": lambda v, p: v.key_by("page").window(
         "w", hg.tumbling("1 h"), count(), early=hg.when("sum(n) > 1")
     ),
-    "has no condition": lambda v, p: v.key_by("page").window(
+    "when needs a condition": lambda v, p: v.key_by("page").window(
         "w", hg.tumbling("1 h"), count(), early=hg.when(None)
     ),
     "__hg_ are Headgate's": lambda v, p: v.key_by("page").window(
@@ -188,7 +188,7 @@ WRONG = {
     "after_count needs a number": lambda v, p: hg.after_count(0),
     "number of rows above 0": lambda v, p: hg.count_window(0),
     "further apart than they are long": lambda v, p: hg.count_window(2, every=3),
-    "told when it is full": lambda v, p: v.key_by("page").window(
+    "gives its row when it is full": lambda v, p: v.key_by("page").window(
         "w", hg.count_window(2), count(), early=hg.after_count(1)
     ),
     "no order in which": lambda v, p: (
@@ -234,7 +234,7 @@ def test_an_aggregate_may_have_any_name(spark: object, alias: str) -> None:
         made.sink("out", hg.topic("log:out"))
 
     steps = {step["id"]: step for step in json.loads(define.describe().json())["steps"]}
-    assert f"AS {alias}" in steps["w"]["detail"]["aggregates"]
+    assert f"AS {alias}" in steps["w"]["labels"]["aggregates"]
 
 
 def test_event_time_must_name_a_column(spark: object) -> None:
@@ -242,5 +242,5 @@ def test_event_time_must_name_a_column(spark: object) -> None:
     def define(job: hg.Job) -> None:
         job.source("visits", hg.topic("log:visits", schema=VISIT), event_time="at")  # type: ignore[arg-type]
 
-    with pytest.raises(GraphError, match="event_time names no column"):
+    with pytest.raises(GraphError, match="event_time must name a column"):
         define.describe()
