@@ -38,7 +38,7 @@ BODY = {"requestBody": {"required": True}}
 
 def operation_id(route: APIRoute) -> str:
     """The method and the words of the path: get_jobs_job_plan."""
-    method = next(iter(sorted(route.methods or {"GET"})))
+    (method,) = sorted(route.methods or {"GET"})
     words = [word.strip("{}").replace("-", "_") for word in route.path.split("/") if word]
     return "_".join([method.lower(), *words])
 
