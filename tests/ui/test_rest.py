@@ -176,7 +176,7 @@ def test_each_value_says_where_it_came_from(made: Homes, client: TestClient) -> 
     assert origin["checkpoints.every"] == ("200 milliseconds", "job file")
     assert origin["checkpoints.durability"] == ("disk", "default")
     assert origin["checkpoints.retain"] == ("5", "job file")
-    assert origin["checkpoints.timeout"] == ("10 minutes", "default")
+    assert origin["checkpoints.timeout"] == ("none", "default")
     assert origin["restart.strategy"][1] == "default"
     assert origin["master"] == ("local[1]", "flag")
     assert origin["spark.driver.memory"] == ("1g", "flag")

@@ -1,4 +1,4 @@
-"""What a job is told about its checkpoints and restarts."""
+"""A job's settings for checkpoints and restarts."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ class Checkpoints:
     job resumes exactly after a power cut. With ``"process"`` checkpoints survive the death of any
     process, but not a power cut or a crash of the operating system.
 
+    A batch that takes longer than ``timeout`` fails, and the restart strategy decides what comes
+    next; without one a batch may take as long as it needs.
+
     ``history`` is how many records of checkpoints are kept to be looked at, of those too whose
     state is gone: by default more than a week's with a checkpoint every 10 seconds. It never
     counts less than ``retain``.
@@ -31,8 +34,7 @@ class Checkpoints:
     every: Duration = "10 seconds"
     retain: int = 10
     on_cancel: Literal["retain", "delete"] = "retain"
-    timeout: Duration = "10 minutes"
-    tolerable_failures: int = 0
+    timeout: Duration | None = None
     durability: Literal["disk", "process"] = "disk"
     history: int = 100_000
 
@@ -44,7 +46,12 @@ class Checkpoints:
                 got=repr(self.every),
                 remedy='use a longer time, for example every="1 second"',
             )
-        parse_duration(self.timeout, what="Checkpoints.timeout")
+        if self.timeout is not None and not parse_duration(self.timeout, what="timeout"):
+            raise UsageError(
+                "Checkpoints.timeout must be greater than zero",
+                got=repr(self.timeout),
+                remedy="leave it out if a batch may take as long as it needs",
+            )
         if self.retain < 1:
             raise UsageError(
                 "Checkpoints.retain must be at least 1",
@@ -71,6 +78,11 @@ class Checkpoints:
                 got=repr(self.durability),
                 remedy="use 'disk' to survive power cuts, 'process' where they do not matter",
             )
+
+    @property
+    def batch_limit(self) -> timedelta | None:
+        """How long a batch may take."""
+        return None if self.timeout is None else parse_duration(self.timeout)
 
     @property
     def records_kept(self) -> int:

@@ -123,6 +123,11 @@ class Reason(Enum):
         False,
         "stop that one and start with --take-over, or start this one under another --name",
     )
+    BATCH_TIMEOUT = (
+        "a batch took longer than Checkpoints.timeout allows",
+        True,
+        "raise the timeout, or take fewer records a batch with max_records",
+    )
     TRANSACTION_TIMEOUT = (
         "a batch took longer than its Kafka transactions may last",
         True,
@@ -306,6 +311,9 @@ def _ours(kind: str, rest: str) -> Failure:
     if kind == "HANDLER":
         reason = _python_reason(str(data.get("error")))
         return Failure(reason, str(data.get("text")), step, tuple(data.get("frames") or ()))
+    if kind == "BATCH_TIMEOUT":
+        reason = Reason.BATCH_TIMEOUT
+        return Failure(reason, f"{reason.text}: it was stopped after {data.get('after')}")
     if kind == "STEP_TWICE":
         return Failure(Reason.STEP_TWICE, rest)
     if kind == "HOME_UNSEEN":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from headgate.base.durations import parse_duration, spell_duration
@@ -69,15 +70,15 @@ def _checkpoints(given: Checkpoints) -> list[Setting]:
     usual = Checkpoints()
     found = []
     for name in (
-        "every", "retain", "history", "on_cancel", "timeout", "tolerable_failures", "durability",
+        "every", "retain", "history", "on_cancel", "timeout", "durability",
     ):  # fmt: skip
         value: Any = getattr(given, name)
         default: Any = getattr(usual, name)
-        if name in ("every", "timeout"):
+        if name == "every":
             value, default = parse_duration(value), parse_duration(default)
-            text = spell_duration(value)
-        else:
-            text = str(value)
+        text = spell_duration(value) if isinstance(value, timedelta) else str(value)
+        if name == "timeout":
+            text = "none" if value is None else spell_duration(parse_duration(value))
         origin = "default" if value == default else "job file"
         found.append(_setting(f"checkpoints.{name}", text, origin))
     return found

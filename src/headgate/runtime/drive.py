@@ -41,6 +41,8 @@ class Drive:
     on_checkpoint: Callable[[CheckpointRecord], None]
     on_disk: bool = True
     """Whether its files survive a power cut."""
+    batch_limit: timedelta | None = None
+    """How long a batch may take."""
     check: Callable[[], None] = lambda: None
     """Raises if the query must not be started on what its sources are now."""
     supervisor: Supervisor | None = None
@@ -133,5 +135,6 @@ class Drive:
             on_checkpoint=self.on_checkpoint,
             on_poll=self.on_poll,
             stop_after_batch=jvm.stop_after_batch,
+            batch_limit=self.batch_limit,
         )
         return self.supervisor

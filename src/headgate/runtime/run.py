@@ -342,6 +342,7 @@ class _Start:
             on_poll=self._poll,
             on_checkpoint=self._checkpoint,
             on_disk=self.job.checkpoints.durability == "disk",
+            batch_limit=self.job.checkpoints.batch_limit,
             check=partial(topics.check, chosen.run),
         )
         if not self.stop:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from headgate.base.durations import format_duration
 from headgate.home.model import CheckpointRecord
 from headgate.home.times import from_iso
 from headgate.runtime.records import Recorder
@@ -69,6 +71,13 @@ class Ended:
     error: Exception | None = None
 
 
+class BatchTimeoutError(Exception):
+    """A batch took longer than the job allows."""
+
+    def __init__(self, after: timedelta) -> None:
+        super().__init__(f"HEADGATE_BATCH_TIMEOUT {json.dumps({'after': format_duration(after)})}")
+
+
 class Supervisor:
     """Watches a query from its start to its end, in the thread that calls ``watch``."""
 
@@ -81,6 +90,7 @@ class Supervisor:
         on_checkpoint: Callable[[CheckpointRecord], None] = lambda record: None,
         on_poll: Callable[[], None] = lambda: None,
         stop_after_batch: Callable[[Any], None] = lambda query: None,
+        batch_limit: timedelta | None = None,
     ) -> None:
         self._query = query
         self._recorder = recorder
@@ -88,6 +98,8 @@ class Supervisor:
         self._on_checkpoint = on_checkpoint
         self._on_poll = on_poll
         self._stop_after_batch = stop_after_batch
+        self._batch_limit = batch_limit
+        self._batch_began: float | None = None
         self._seen: tuple[int, str] = (-1, "")
         self.triggered: datetime | None = None
         """When the newest trigger began whose checkpoint, if it made one, has its record."""
@@ -99,10 +111,26 @@ class Supervisor:
                 return self._finish()
             self._record()
             self._on_poll()
+            if (late := self._late()) is not None:
+                self.stop_now()
+                return Ended("failed", BatchTimeoutError(late))
             self._rest()
         self._record()
         error = self._query.exception()
         return Ended("failed", error) if error is not None else Ended("finished")
+
+    def _late(self) -> timedelta | None:
+        """How long the running batch takes already, if that is longer than it may."""
+        if self._batch_limit is None:
+            return None
+        if not self._query.status["isTriggerActive"]:
+            self._batch_began = None
+        elif self._batch_began is None:
+            self._batch_began = time.monotonic()
+        if self._batch_began is None:
+            return None
+        took = timedelta(seconds=time.monotonic() - self._batch_began)
+        return took if took > self._batch_limit else None
 
     def _rest(self) -> None:
         """Wait a little, not longer than the query lives."""
@@ -181,6 +209,7 @@ class Supervisor:
         # All of the recent ones only when some were missed: each is fetched from the JVM.
         newest = self._recorder.last.id if self._recorder.last else -1
         missed = seen[0] > newest + 1
+        self._batch_began = None
         self._seen = seen
         for record in self._recorder.observe(self._query.recentProgress if missed else [last]):
             self._on_checkpoint(record)
