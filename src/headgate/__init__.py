@@ -108,6 +108,15 @@ _WHERE = {
         "Windowed",
     ),
     "headgate.base.durations": ("Duration",),
+    "headgate.base.errors": (
+        "GraphError",
+        "HeadgateError",
+        "JobFailedError",
+        "NotFoundError",
+        "RefusedError",
+        "StorageError",
+        "UsageError",
+    ),
     "headgate.base.schemas": ("Schema",),
     "headgate.base.settings": (
         "Checkpoints",
