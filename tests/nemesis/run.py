@@ -126,6 +126,8 @@ class Round:
         if died:
             outcome = "started again by hand"
             then += f", was started again (exit {', '.join(map(str, died))})"
+        if seen.startswith("refused"):
+            outcome = "refused, as it must be"
         if any(words in seen for words in _IN_VAIN):
             outcome = "did not meet anything"
         if "WRONG" in seen:
@@ -241,6 +243,7 @@ def report(told: Told, plan: Plan, seconds: float) -> str:
         "by itself",
         "slowly",
         "started again by hand",
+        "refused, as it must be",
         "not awaited",
         "did not meet anything",
         "WRONG",
