@@ -344,12 +344,21 @@ def _fill(world: World, figures: Figures) -> str:
 
 
 def _read_only(world: World, figures: Figures) -> str:
-    # a file that is open for writing keeps a plain remount from being done
-    for words in ("remount,bind,ro", "remount,bind,rw"):
-        subprocess.run(["mount", "-o", words, str(world.home.parent)], check=True)
-        if words.endswith("ro"):
-            time.sleep(figures["seconds"])
+    place, until = str(world.home.parent), time.monotonic() + 10
+    # of the mount only: a plain remount is not done while the job has a file open for writing.
+    # Even so it is refused for the moment in which one is being written.
+    while (tried := _remounted(place, "ro")).returncode and time.monotonic() < until:
+        time.sleep(0.01)
+    if tried.returncode:
+        return f"not tried: {tried.stderr.strip().splitlines()[0]}"
+    time.sleep(figures["seconds"])
+    assert (tried := _remounted(place, "rw")).returncode == 0, tried.stderr
     return "writable again"
+
+
+def _remounted(place: str, how: str) -> subprocess.CompletedProcess[str]:
+    command = ["mount", "-o", f"remount,bind,{how}", place]
+    return subprocess.run(command, capture_output=True, text=True)
 
 
 def _cut_power(world: World, figures: Figures) -> str:
