@@ -352,7 +352,8 @@ def _read_only(world: World, figures: Figures) -> str:
     if tried.returncode:
         return f"not tried: {tried.stderr.strip().splitlines()[0]}"
     time.sleep(figures["seconds"])
-    assert (tried := _remounted(place, "rw")).returncode == 0, tried.stderr
+    tried = _remounted(place, "rw")
+    assert tried.returncode == 0, tried.stderr
     return "writable again"
 
 

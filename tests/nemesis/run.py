@@ -98,8 +98,9 @@ class Round:
             feeder = Feeder(job.chunks, world.feeding, _PACE)
             watch = Watch(topics, job.outputs)
             with world:
-                feeder.start()
-                watch.start()
+                for thread in (feeder, watch):  # they end with the round, even if it breaks off
+                    thread.start()
+                    stack.callback(thread.end)
                 world.works(90)
                 for fault in self.schedule:
                     self._suffer(world, fault, told)
