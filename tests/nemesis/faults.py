@@ -69,12 +69,13 @@ class Fault:
         return self.kind.name + (f" ({shown})" if shown else "")
 
 
-def schedule(pick: random.Random, kinds: list[Kind], count: int) -> list[Fault]:
+def schedule(pick: random.Random, kinds: list[Kind], count: int, pause: float = 4.0) -> list[Fault]:
     """Faults by their weights; three of ten come while the job still recovers."""
     weights = [kind.weight for kind in kinds]
     chosen = pick.choices(kinds, weights, k=count)
     return [
-        Fault(kind, kind.draw(pick), pick.uniform(0.2, 4.0), pick.random() < 0.7) for kind in chosen
+        Fault(kind, kind.draw(pick), pick.uniform(0.2, pause), pick.random() < 0.7)
+        for kind in chosen
     ]
 
 
