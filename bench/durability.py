@@ -54,7 +54,7 @@ def main() -> int:
         bench = Bench(folder)
         bench.fill("many", options.orders)
         bench.fill("few", options.small * (options.batches + _WARM))
-        bench.warm_up(options.small)
+        bench.warm_up(options.small, options.batch)
         bench.throughput(options.orders, options.batch, options.rounds)
         bench.latency(options.small, options.rounds)
         bench.spark.stop()
@@ -79,10 +79,11 @@ class Bench:
             self._write("items", (item_line(n) for n in range(_ITEMS)))
         self._write(name, order_lines(sizes, Segment("orders", 0, 0, orders, 0, 0)))
 
-    def warm_up(self, small: int) -> None:
-        """Let the JVM compile what both need."""
+    def warm_up(self, small: int, batch: int) -> None:
+        """Let the JVM compile what both need: the first rounds are a third slower without it."""
         for mode in MODES:
             self._run(mode, "few", small)
+            self._run(mode, "many", batch)
 
     def throughput(self, orders: int, batch: int, rounds: int) -> None:
         """Orders a second in large batches; the first one of a run loads the tables."""
@@ -93,8 +94,11 @@ class Bench:
             rates[mode].append(sum(rows[1:]) / (sum(times[1:]) / 1000))
             _say(f"{mode}: {rates[mode][-1]:,.0f} orders/s")
         disk, process = (statistics.median(rates[mode]) for mode in ("disk", "process"))
+        # The machine drifts over minutes; the two runs of a round are seconds apart.
+        pairs = [d / p for d, p in zip(rates["disk"], rates["process"], strict=True)]
         _say(f"throughput: disk {disk:,.0f}/s, process {process:,.0f}/s, medians of {rounds} "
-             f"rounds in turn: ratio {disk / process:.3f}")  # fmt: skip
+             f"rounds in turn: ratio {disk / process:.3f}; by rounds {statistics.median(pairs):.3f} "
+             f"({min(pairs):.2f} to {max(pairs):.2f})")  # fmt: skip
 
     def latency(self, small: int, rounds: int) -> None:
         """How long a small batch takes, from its trigger to its commit."""

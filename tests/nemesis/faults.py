@@ -69,12 +69,13 @@ class Fault:
         return self.kind.name + (f" ({shown})" if shown else "")
 
 
-def schedule(pick: random.Random, kinds: list[Kind], count: int) -> list[Fault]:
+def schedule(pick: random.Random, kinds: list[Kind], count: int, pause: float = 4.0) -> list[Fault]:
     """Faults by their weights; three of ten come while the job still recovers."""
     weights = [kind.weight for kind in kinds]
     chosen = pick.choices(kinds, weights, k=count)
     return [
-        Fault(kind, kind.draw(pick), pick.uniform(0.2, 4.0), pick.random() < 0.7) for kind in chosen
+        Fault(kind, kind.draw(pick), pick.uniform(0.2, pause), pick.random() < 0.7)
+        for kind in chosen
     ]
 
 
@@ -243,13 +244,14 @@ def _lose_file(world: World, figures: Figures) -> str:
         if not files:
             return "there is no state yet"
         lost = files[figures["which"] % len(files)]
-        aside = world.folder / "lost"
+        aside = world.home.parent / "lost"
         shutil.move(lost, aside)
         try:
             code, said = _tried(world)
         finally:
             if not lost.exists():
                 shutil.move(aside, lost)
+                _sync(world.home)
         if code is None or code < 0:
             return f"WRONG: not refused without {lost.name}, {'works' if code is None else 'hangs'}"
         named = "ck:" in said or "sp:" in said or "--fresh" in said
@@ -258,17 +260,26 @@ def _lose_file(world: World, figures: Figures) -> str:
 
 def _needed_state_files(home: Path) -> list[Path]:
     """The changes of the newest committed batch, where no whole copy of the state has them too."""
-    runs = sorted(home.glob("jobs/*/runs/r*/spark"), key=lambda p: int(p.parent.name[1:]))
-    commits = [int(p.name) for p in runs[-1].glob("commits/*") if p.name.isdigit()] if runs else []
-    if not commits:
+    newest = _newest_batch(home, "commits")
+    if newest < 0:
         return []
-    version = str(max(commits) + 1)
+    version = str(newest + 1)
     found: dict[Path, list[Path]] = {}
-    for path in runs[-1].glob("state/**/*"):
+    for path in _spark_folders(home)[-1].glob("state/**/*"):
         if path.name.split(".")[0].split("_")[0] == version:
             found.setdefault(path.parent, []).append(path)
     needed = [files for files in found.values() if not any(f.suffix == ".zip" for f in files)]
     return sorted(f for files in needed for f in files if f.suffix == ".changelog")
+
+
+def _spark_folders(home: Path) -> list[Path]:
+    return sorted(home.glob("jobs/*/runs/r*/spark"), key=lambda p: int(p.parent.name[1:]))
+
+
+def _newest_batch(home: Path, log: str) -> int:
+    """Of the newest run, in Spark's log of offsets or of commits; -1 if there is none."""
+    entries = [p.name for run in _spark_folders(home)[-1:] for p in (run / log).glob("*")]
+    return max((int(name) for name in entries if name.isdigit()), default=-1)
 
 
 def _tried(world: World, seconds: float = 60) -> tuple[int | None, str]:
@@ -290,17 +301,19 @@ def _tried(world: World, seconds: float = 60) -> tuple[int | None, str]:
 
 def _restore_home(world: World, figures: Figures) -> str:
     """A copy of the home from before is put in its place: the start must refuse."""
-    copy = world.folder / "copy"
+    copy = world.home.parent / "copy"
     with world.down():
         if not world.home.exists():
             return "there is no home yet"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(world.home, copy)
+        # a batch that is under way in both is the same in both, and may be finished in either
+        pending = _newest_batch(copy, "offsets") > _newest_batch(copy, "commits")
         world.begin()
-    if not world.works(40, more=figures["batches"]):
+    if not world.works(60, more=figures["batches"] + pending):
         return "the job did not go on; not tried"
     with world.down():
-        real = world.folder / "real"
+        real = world.home.parent / "real"
         shutil.rmtree(real, ignore_errors=True)
         shutil.move(world.home, real)
         shutil.move(copy, world.home)
@@ -308,7 +321,13 @@ def _restore_home(world: World, figures: Figures) -> str:
         world.kill_all()
         shutil.move(world.home, copy)
         shutil.move(real, world.home)
+        _sync(world.home)
     return "refused with exit 5" if code == REFUSED else f"WRONG: not refused (exit {code})"
+
+
+def _sync(home: Path) -> None:
+    """Keep what a fault has put back from being lost by the next power cut: no job syncs it."""
+    subprocess.run(["sync", "--file-system", str(home)], check=True)
 
 
 def _fill(world: World, figures: Figures) -> str:
@@ -326,12 +345,22 @@ def _fill(world: World, figures: Figures) -> str:
 
 
 def _read_only(world: World, figures: Figures) -> str:
-    # a file that is open for writing keeps a plain remount from being done
-    for words in ("remount,bind,ro", "remount,bind,rw"):
-        subprocess.run(["mount", "-o", words, str(world.home.parent)], check=True)
-        if words.endswith("ro"):
-            time.sleep(figures["seconds"])
+    place, until = str(world.home.parent), time.monotonic() + 10
+    # of the mount only: a plain remount is not done while the job has a file open for writing.
+    # Even so it is refused for the moment in which one is being written.
+    while (tried := _remounted(place, "ro")).returncode and time.monotonic() < until:
+        time.sleep(0.01)
+    if tried.returncode:
+        return f"not tried: {tried.stderr.strip().splitlines()[0]}"
+    time.sleep(figures["seconds"])
+    tried = _remounted(place, "rw")
+    assert tried.returncode == 0, tried.stderr
     return "writable again"
+
+
+def _remounted(place: str, how: str) -> subprocess.CompletedProcess[str]:
+    command = ["mount", "-o", f"remount,bind,{how}", place]
+    return subprocess.run(command, capture_output=True, text=True)
 
 
 def _cut_power(world: World, figures: Figures) -> str:
@@ -339,7 +368,7 @@ def _cut_power(world: World, figures: Figures) -> str:
     with world.keeping:
         if world.driver is None or world.disk is None:
             return "there is none at this moment"
-        world.disk.cut([world.driver.process.pid])
+        world.disk.cut([world.driver.process.pid, *world.pids("executor")])
         world.kill_all()
     return "cut"
 

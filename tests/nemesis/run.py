@@ -68,14 +68,14 @@ class Round:
 
     def __init__(
         self, number: int, seed: int, job: str, system: System, folder: Path,
-        *, faults: int, kinds: list[Kind],
+        *, faults: int, kinds: list[Kind], pause: float = 4.0,
     ) -> None:  # fmt: skip
         self.number, self.seed, self.kind, self.system, self.folder = (
             number, seed, job, system, folder,
         )  # fmt: skip
         self.pick = random.Random(f"{seed}/{number}")
         able = [k for k in kinds if system.name in k.systems and job in k.jobs and k.able()]
-        self.schedule = schedule(self.pick, able, faults)
+        self.schedule = schedule(self.pick, able, faults, pause)
         self.name = f"round {number}, {job} on {system.name}"
 
     def run(self, told: Told) -> None:
@@ -98,8 +98,9 @@ class Round:
             feeder = Feeder(job.chunks, world.feeding, _PACE)
             watch = Watch(topics, job.outputs)
             with world:
-                feeder.start()
-                watch.start()
+                for thread in (feeder, watch):  # they end with the round, even if it breaks off
+                    thread.start()
+                    stack.callback(thread.end)
                 world.works(90)
                 for fault in self.schedule:
                     self._suffer(world, fault, told)
@@ -126,6 +127,8 @@ class Round:
         if died:
             outcome = "started again by hand"
             then += f", was started again (exit {', '.join(map(str, died))})"
+        if seen.startswith("refused"):
+            outcome = "refused, as it must be"
         if any(words in seen for words in _IN_VAIN):
             outcome = "did not meet anything"
         if "WRONG" in seen:
@@ -204,6 +207,7 @@ class Plan:
     only_round: int | None = None
     rounds: list[tuple[str, str]] = field(default_factory=lambda: list(ROUNDS))
     kinds: list[Kind] = field(default_factory=lambda: list(KINDS))
+    pause: float = 4.0
 
 
 def play(plan: Plan, folder: Path) -> Told:
@@ -221,7 +225,7 @@ def play(plan: Plan, folder: Path) -> Told:
                 systems[name] = system
             place = folder / f"round{number}"
             one = Round(number, plan.seed, kind, systems[name], place,
-                        faults=plan.faults, kinds=plan.kinds)  # fmt: skip
+                        faults=plan.faults, kinds=plan.kinds, pause=plan.pause)  # fmt: skip
             before = len(told.findings)
             try:
                 one.run(told)
@@ -241,6 +245,7 @@ def report(told: Told, plan: Plan, seconds: float) -> str:
         "by itself",
         "slowly",
         "started again by hand",
+        "refused, as it must be",
         "not awaited",
         "did not meet anything",
         "WRONG",
@@ -265,12 +270,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
     parser.add_argument("--round", type=int, help="one round of that seed, and no other")
     parser.add_argument("--faults", type=int, default=10, help="in each round")
+    parser.add_argument("--pause", type=float, default=4.0, help="most seconds between faults")
     parser.add_argument("--systems", help="of kafka, log, pulsar; with commas")
     parser.add_argument("--jobs", help="of lookup, process, window, cluster; with commas")
     parser.add_argument("--kinds", help="of faults, by parts of their names; with commas")
     parser.add_argument("--without", default="", help="kinds of faults to leave out; the same")
     options = parser.parse_args()
-    plan = Plan(options.seed, options.minutes, options.faults, options.round)
+    plan = Plan(options.seed, options.minutes, options.faults, options.round, pause=options.pause)
     if options.systems:
         plan.rounds = [r for r in plan.rounds if r[1] in options.systems.split(",")]
     if options.jobs:

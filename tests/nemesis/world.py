@@ -225,6 +225,9 @@ class World:
         """Have the job killed and not started again for a while."""
         with self.keeping:
             self.kill_all()
+            # executors outlive their driver for a moment, and would write into a home that is moved
+            for pid in self.cluster.executors() if self.cluster else ():
+                send(pid, signal.SIGKILL)
             yield
 
     def kill_all(self) -> None:
