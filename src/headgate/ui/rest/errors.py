@@ -58,8 +58,10 @@ async def http_error(request: Request, error: Exception) -> Response:
         answer = problem(405, "WRONG_METHOD", f"{request.method} is not allowed here")
     elif status in _MESSAGES:
         answer = problem(status, *_MESSAGES[status])
-    else:  # a body nested so deeply that Python's parser gives up
+    elif status == 400:  # FastAPI's, for a body nested so deeply that Python's parser gives up
         answer = _not_an_object()
+    else:
+        answer = problem(status, "HTTP_ERROR", str(error.detail))
     answer.headers.update(error.headers or {})
     return answer
 
