@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import headgate.steps.known  # noqa: F401 - kinds are asked by their names
 from headgate.base.errors import ExitCode, HeadgateError, RefusedError
 from headgate.home.layout import Home, JobHome, RunHome
 from headgate.runtime.resume import Chosen, Means, Start, Wish, choose_parallelism, choose_run
@@ -27,16 +28,17 @@ class FakeGraph:
 
     def to_json(self) -> dict[str, Any]:
         sources = [
-            {"id": name, "kind": "source", "stateful": False, "state_schema": "",
-             "detail": {"address": self.addresses.get(name, f"log:{name}")}}
+            {"id": name, "kind": "source", "role": "source", "stateful": False, "inputs": [],
+             "state_schema": "", "address": self.addresses.get(name, f"log:{name}"), "config": {}}
             for name in self.sources
         ]  # fmt: skip
         lookups = [
-            {"id": name, "kind": "lookup", "stateful": True, "state_schema": schema, "detail": {},
-             "operator_id": number}
+            {"id": name, "kind": "lookup", "role": "step", "stateful": True, "inputs": [],
+             "state_schema": schema, "address": "", "operator_id": number,
+             "config": {"table": "", "table_key": ["id"]}}
             for number, (name, schema) in enumerate(self.stateful.items())
         ]  # fmt: skip
-        return {"version": 1, "sources": list(self.sources), "steps": sources + lookups}
+        return {"version": 2, "sources": list(self.sources), "steps": sources + lookups}
 
     def fingerprint(self) -> str:
         return json.dumps([self.to_json(), self.more])

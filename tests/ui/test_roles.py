@@ -38,7 +38,7 @@ KINDS = {"source", "table", "sink", "lookup", "window", "process", "union", "sel
     ],
 )
 def test_a_step_has_one_role_in_every_form(kind: str, role: str, shape: str) -> None:
-    step = Step("s", kind, named=True, detail={"address": "log:x"})
+    step = Step("s", kind, named=True, role=role, address="log:x")
     for form in (step, step.to_json()):
         assert role_of(form) == role and shape_of(form) == shape
         assert is_sink(form) == (role == "sink")
@@ -47,13 +47,14 @@ def test_a_step_has_one_role_in_every_form(kind: str, role: str, shape: str) -> 
     assert role_of(node) == role and shape_of(node) == shape
 
 
-def test_labels_leave_out_what_is_not_for_people() -> None:
-    step = Step("s", "lookup", named=True, detail={"state_key": "x", "on": "id", "missing": "drop"})
+def test_labels_are_what_people_read() -> None:
+    step = Step("s", "lookup", named=True, labels={"on": "id", "missing": "drop"})
     assert labels_of(step) == {"on": "id", "missing": "drop"} and describe(step) == "on id"
-    assert describe(Step("s", "x", named=True, detail={"state_key": "x", "size": "5"})) == "size 5"
-    source = {"kind": "source", "detail": {"address": "log:a", "event_time": "at"}}
+    assert describe(Step("s", "x", named=True, labels={"size": "5"})) == "size 5"
+    assert labels_of(Step("s", "x", named=True, address="log:a")) == {"address": "log:a"}
+    source = {"role": "source", "address": "log:a", "labels": {"event_time": "at"}}
     assert address_of(source) == "log:a" and has_event_time(source)
-    assert not has_event_time({**source, "kind": "table"})
+    assert not has_event_time({**source, "role": "table"})
 
 
 def test_a_box_for_several_steps_keeps_a_role_that_they_share() -> None:

@@ -41,10 +41,10 @@ class Step:
     id: str
     kind: str
     named: bool
-    role: str = "step"
-    """What it is to people: source, table, sink or step."""
     inputs: tuple[Edge, ...] = ()
     outputs: tuple[str, ...] = ("out",)
+    role: str = "step"
+    """What it is to people: source, table, sink or step."""
     schema: str = ""
     stateful: bool = False
     state_schema: str = ""

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from headgate.base.topic_ids import TopicIds
+from headgate.graph.formats import current
 from headgate.home.checkpoint_log import KEEP, SPAN
 from headgate.home.event_time import EventTimeRecord
 from headgate.home.files import read_json
@@ -57,7 +58,7 @@ class Recorder:
         self._unique = tuple(dict.fromkeys(sources))  # Spark's progress names a stream once
         self.last = run.latest_checkpoint()
         graph = read_json(run.files, f"{run.path}/graph.json")
-        self._tables = tables_of(graph["steps"]) if graph else {}
+        self._tables = tables_of(current(graph)["steps"]) if graph else {}
 
     def recover(self) -> list[CheckpointRecord]:
         """Write the records that a killed driver could not: committed batches without one.

@@ -25,11 +25,11 @@ def graph(lines: int) -> Graph:
     for i in range(lines):
         read = [Edge(f"in{i}"), *([Edge(f"in{i - 1}")] if i % 2 else [])]
         steps += [
-            Step(f"in{i}", "source", True),
+            Step(f"in{i}", "source", True, role="source"),
             Step(f"join{i}", "lookup", True, tuple(read), stateful=True),
             Step(f"keep{i}", "where", True, (Edge(f"join{i}"),)),
-            Step(f"short{i}", "select", True, (Edge(f"keep{i}"),)),
-            Step(f"out{i}", "sink", True, (Edge(f"short{i}"),), outputs=()),
+            Step(f"short{i}", "select", True, (Edge(f"keep{i}"),), one_for_one=True),
+            Step(f"out{i}", "sink", True, (Edge(f"short{i}"),), outputs=(), role="sink"),
         ]
     return Graph("big", tuple(steps), tuple(f"in{i}" for i in range(lines)))
 
