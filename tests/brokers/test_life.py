@@ -193,7 +193,7 @@ def test_a_broker_serves_survives_a_kill_with_its_records_and_stops(
     assert invoke(["broker", "stop", *named]) == 0
 
 
-# Both fixtures are made alike, and Pulsar takes three times as long to start.
+# Both fixtures are made alike, and Pulsar takes more than twice the CPU time to start.
 @pytest.mark.parametrize(
     "kind",
     [pytest.param(KAFKA, marks=pytest.mark.slow), pytest.param(PULSAR, marks=pytest.mark.long)],

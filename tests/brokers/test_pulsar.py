@@ -11,7 +11,8 @@ import pytest
 
 from headgate.base.errors import HeadgateError
 from headgate.brokers import PulsarBroker
-from headgate.brokers.process import free_port
+from headgate.brokers.process import NotInTimeError, free_port
+from headgate.cli.main import invoke
 from headgate.connectors.pulsar.names import web_address
 from tests.brokers.kinds import behave
 
@@ -52,6 +53,20 @@ def test_a_port_needs_the_web_port_that_belongs_to_it(tmp_path: Path, stand_in: 
     )
     assert broker.servers == f"pulsar://127.0.0.1:{port}"
     assert broker.web == web_address(broker.servers)
+
+
+def test_status_shows_the_address_of_the_rest_interface(
+    tmp_path: Path, stand_in: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    behave(stand_in, "exec sleep 60")
+    broker = PulsarBroker(tmp_path / "pulsar")
+    with pytest.raises(NotInTimeError):
+        broker.start(timeout=0.2)
+    try:
+        invoke(["broker", "status", "pulsar", "--dir", str(broker.folder)])
+        assert f"web       {broker.web}" in capsys.readouterr().out
+    finally:
+        broker.stop()
 
 
 def test_without_a_port_a_free_pair_is_chosen_and_kept(tmp_path: Path, stand_in: Path) -> None:

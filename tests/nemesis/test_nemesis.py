@@ -16,7 +16,7 @@ SHORT = {
     "log": ("kill JVM", "kill Python worker", "state file lost", "stop driver"),
 }
 # Those of `log` are all four kinds; those of `kafka` are answers lost twice, a request that comes
-# late, and a driver that is killed. Both are over in less than a minute.
+# late, and a driver that is killed. Each took about 110 s on a busy machine.
 SEEDS = {"kafka": 3, "log": 7}
 
 

@@ -153,8 +153,8 @@ def test_a_newer_format_is_refused_with_a_remedy(tmp_path: Path) -> None:
     for name in ("job.json", "runs/r1/run.json", "runs/r1/graph.json"):
         path = tmp_path / "jobs" / "store" / name
         text = path.read_text()
-        path.write_text(json.dumps({**json.loads(text), "version": 2}))
-        with pytest.raises(HeadgateError, match=r"newer Headgate \(format 2.*upgrade headgate"):
+        path.write_text(json.dumps({**json.loads(text), "version": 3}))
+        with pytest.raises(HeadgateError, match=r"newer Headgate \(format 3.*upgrade headgate"):
             _ = job.current() and run.read() and run.graph()
         path.write_text(text)
 
