@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import TypeAlias
 
 from prometheus_client.core import (
@@ -14,7 +15,6 @@ from prometheus_client.core import (
 )
 
 Labels: TypeAlias = Mapping[str, str]
-_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, float("inf"))
 _STEP = ("job", "step")
 _SOURCE = ("job", "source")
 # prometheus_client adds _total to the names of counters.
@@ -80,19 +80,15 @@ class Families:
             assert isinstance(family, GaugeMetricFamily)
             family.add_metric(_values(names, labels), value)
 
-    def histogram(self, name: str, labels: Labels, seconds: Sequence[float]) -> None:
-        """A histogram of durations."""
+    def histogram(
+        self, name: str, labels: Labels, below: Iterable[tuple[float, float]], seconds: float
+    ) -> None:
+        """A histogram of durations: how many were at most each bound, and their sum."""
         names, about = _HISTOGRAMS[name]
         family = self._found.setdefault(name, HistogramMetricFamily(name, about, labels=names))
         assert isinstance(family, HistogramMetricFamily)
-        below = [
-            (
-                "+Inf" if bound == float("inf") else str(bound),
-                float(sum(one <= bound for one in seconds)),
-            )
-            for bound in _BUCKETS
-        ]
-        family.add_metric(_values(names, labels), below, sum(seconds))
+        buckets = [("+Inf" if bound == inf else str(bound), count) for bound, count in below]
+        family.add_metric(_values(names, labels), buckets, seconds)
 
     def all(self) -> Iterable[Metric]:
         """The families in the order of their names."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
+from math import inf
 
 from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
@@ -24,6 +25,7 @@ from headgate.ui.model.graph import NodeView, graph_view
 from headgate.ui.model.history import CheckpointRow
 from headgate.ui.model.slow import busy_share
 
+_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, inf)
 _STATE_AFTER = {"started": "RUNNING", "restarted": "RUNNING", "failed": "RESTARTING",
                 "restarting": "RESTARTING"}  # fmt: skip
 
@@ -127,10 +129,15 @@ def _checkpoints(
     families: Families, of: Labels, model: Model, run: RunHome, rows: Sequence[CheckpointRow]
 ) -> None:
     took = [row.duration / timedelta(seconds=1) for row in rows if row.duration is not None]
-    families.histogram("headgate_checkpoint_duration_seconds", of, took)
+    families.histogram("headgate_checkpoint_duration_seconds", of, _cumulative(took), sum(took))
     for phase in ("sources", "planning", "execution", "commit"):
         spent = [row.phases[phase] / 1000 for row in rows if phase in row.phases]
-        families.histogram("headgate_batch_duration_seconds", {**of, "phase": phase}, spent)
+        families.histogram(
+            "headgate_batch_duration_seconds",
+            {**of, "phase": phase},
+            _cumulative(spent),
+            sum(spent),
+        )
     view = model.checkpoints(run.job.name, run=run.id, limit=1)
     counts, latest = view.counts, view.latest
     for status, count in (("completed", counts.completed), ("failed", counts.failed)):
@@ -146,6 +153,10 @@ def _checkpoints(
     if latest.restored is not None:
         at = latest.restored.restore_timestamp
         families.gauge("headgate_checkpoint_last_restored_timestamp_seconds", of, _seconds(at))
+
+
+def _cumulative(seconds: Sequence[float]) -> list[tuple[float, float]]:
+    return [(bound, float(sum(one <= bound for one in seconds))) for bound in _BUCKETS]
 
 
 def _events(
