@@ -155,6 +155,8 @@ def test_start_again_resumes_it_and_writes_no_row_twice(
     try:
         started = done(client, JOB, "restart", confirm=plan["confirm"])
         assert started["result"]["run"] == "r1", "the run that died goes on"
+        # orders are sent one by one, so the batch that died may not have had them all
+        until(lambda: processed(crashed.home, JOB) == crashed.data.sent, lambda: str(started))
         done(client, JOB, "stop", savepoint=False)
     finally:
         if (lease := job.read().lease) is not None and is_live(lease):
