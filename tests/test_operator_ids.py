@@ -13,7 +13,7 @@ from headgate.graph import operator_id
 
 
 def test_the_kernel_makes_the_same_number(spark: SparkSession) -> None:
-    kernel = spark._jvm.org.apache.spark.sql.headgate.OperatorId  # type: ignore[union-attr]
+    kernel = spark._jvm.org.apache.spark.sql.headgate.store.OperatorId  # type: ignore[union-attr]
     for name in ("users_lookup", "a", "Zoë".encode().hex(), "x" * 100):
         number = operator_id(name)
         assert kernel.of(name) == number

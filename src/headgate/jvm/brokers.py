@@ -40,7 +40,7 @@ def need_pulsar(spark: SparkSession) -> None:
 
 
 def _need(spark: SparkSession, class_name: str, lock: str) -> None:
-    jars = kernel_class(spark, "MoreJars")
+    jars = kernel_class(spark, "spark.MoreJars")
     if not jars.knows(class_name):
         paths = [str(path) for path in fetch(_LOCKS / lock)]
         jars.addUnlessKnown(spark._jsparkSession, class_name, java_list(spark, paths))
@@ -70,7 +70,7 @@ def kafka_topic_ids(
     """
     need_kafka(spark)
     found: dict[str, Any] = json.loads(
-        kernel_class(spark, "kafka.TopicIds").told(json.dumps(dict(client)), topic, is_pattern)
+        kernel_class(spark, "sources.kafka.TopicIds").told(json.dumps(dict(client)), topic, is_pattern)
     )
     return found
 
@@ -88,7 +88,7 @@ def guard_topics(
     `known` is what stands in the run's topics.json, at `file`; it gets topics that a pattern finds
     later. The guard goes with the fence of the folder.
     """
-    kernel_class(spark, "kafka.TopicGuard").put(
+    kernel_class(spark, "sources.kafka.TopicGuard").put(
         spark._jsparkSession, spark_folder, file, json.dumps(sources), json.dumps(known)
     )
 
@@ -113,7 +113,7 @@ def pulsar_topics(
     `access` is the service's `url` with the options of its PulsarAccess. No topic is created.
     """
     need_pulsar(spark)
-    asked = kernel_class(spark, "pulsar.PulsarTopics")
+    asked = kernel_class(spark, "brokers.pulsar.PulsarTopics")
     found: dict[str, dict[str, Any]] = json.loads(
         asked.topics(json.dumps(dict(access)), java_list(spark, topics))
     )
@@ -121,4 +121,4 @@ def pulsar_topics(
 
 
 def _kafka_admin(spark: SparkSession) -> Any:
-    return kernel_class(spark, "kafka.KafkaAdmin")
+    return kernel_class(spark, "brokers.kafka.KafkaAdmin")

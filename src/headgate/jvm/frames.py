@@ -41,7 +41,7 @@ def normal_keys(frame: DataFrame, names: Sequence[str]) -> DataFrame:
     if not concerned:
         return frame
     spark = frame.sparkSession
-    made = kernel_class(spark, "NormalKeys")
+    made = kernel_class(spark, "store.NormalKeys")
     return as_frame(made.columns(java_frame(frame), java_list(spark, concerned)), spark)
 
 

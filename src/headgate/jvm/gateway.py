@@ -13,10 +13,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from headgate.base.errors import HeadgateError
 
 PACKAGE = "org.apache.spark.sql.headgate"
-EXTENSIONS = f"{PACKAGE}.HeadgateExtensions"
-FILE_MANAGER = f"{PACKAGE}.FencedFileManager"
-LOG_SOURCE = f"{PACKAGE}.log.LogSourceProvider"
-TICKS = f"{PACKAGE}.tick.TickSourceProvider"
+EXTENSIONS = f"{PACKAGE}.planning.HeadgateExtensions"
+FILE_MANAGER = f"{PACKAGE}.commit.FencedFileManager"
+LOG_SOURCE = f"{PACKAGE}.sources.log.LogSourceProvider"
+TICKS = f"{PACKAGE}.sources.tick.TickSourceProvider"
 DURABILITY = "spark.headgate.durability"
 CLOCK_OFFSET = "spark.headgate.clock.offset.ms"
 WATERMARKS = "spark.headgate.watermarks"
@@ -37,7 +37,7 @@ def jar() -> Path:
 
 def headgate(spark: SparkSession) -> Any:
     """The kernel's object of that name, with what is of no operator."""
-    return kernel_class(spark, "Headgate")
+    return kernel_class(spark, "api.Headgate")
 
 
 def kernel_class(spark: SparkSession | SparkContext, name: str) -> Any:

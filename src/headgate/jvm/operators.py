@@ -53,7 +53,7 @@ def decode(
         "avro_schema": avro_schema,
         "avro_framing": avro_framing,
     }
-    api = kernel_class(spark, "decode.DecodeApi")
+    api = kernel_class(spark, "steps.decode.DecodeApi")
     try:
         return as_frame(api.apply(java_frame(raw), json.dumps(spec)), spark)
     except IllegalArgumentException as error:
@@ -184,11 +184,11 @@ def process(
     """
     spark = stream.sparkSession
     mapped = stream.mapInArrow(function, "kind TINYINT")  # only its pickled function is used
-    api = kernel_class(spark, "process.ProcessApi")
+    api = kernel_class(spark, "steps.process.ProcessApi")
     return as_frame(
         api.apply(java_frame(stream), java_frame(mapped), json.dumps(dict(spec))), spark
     )
 
 
 def _window_api(spark: SparkSession) -> Any:
-    return kernel_class(spark, "window.WindowApi")
+    return kernel_class(spark, "steps.window.WindowApi")

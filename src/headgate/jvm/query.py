@@ -47,19 +47,19 @@ def stop_after_batch(query: Any) -> None:
     # not the active session: that is one per thread, and any thread may stop a job
     context = SparkContext._active_spark_context
     assert context is not None, "a running query has a context"
-    kernel_class(context, "StopAfterBatch").request(str(query.runId))
+    kernel_class(context, "batch.StopAfterBatch").request(str(query.runId))
 
 
 def trigger_now(query: Any) -> None:
     """Let the query's next batch begin now, not at the end of its interval."""
     context = SparkContext._active_spark_context
     assert context is not None, "a running query has a context"
-    kernel_class(context, "JobClock").triggerNow(str(query.runId))
+    kernel_class(context, "batch.JobClock").triggerNow(str(query.runId))
 
 
 def await_sections(spark: SparkSession, lock_file: str, timeout: float) -> bool:
     """Wait until no driver is in the middle of a commit of the job; False if one still is."""
-    fence = kernel_class(spark, "Fence")
+    fence = kernel_class(spark, "commit.Fence")
     return bool(getattr(fence, "await")(lock_file, int(timeout * 1000)))
 
 
@@ -80,17 +80,17 @@ def unfence(spark: SparkSession, spark_folder: str) -> None:
 
 def home_probe(spark: SparkSession, folder: str, nonce: str) -> Any:
     """The kernel's HomeProbe with a new folder of the home, which it makes."""
-    return kernel_class(spark, "HomeProbe").create(spark._jsparkSession, folder, nonce)
+    return kernel_class(spark, "commit.HomeProbe").create(spark._jsparkSession, folder, nonce)
 
 
 def arm_crash(spark: SparkSession, run: str, point: str) -> None:
     """Make the run's next batch die at a point of its commit (for tests)."""
-    kernel_class(spark, "sink.Failpoints").arm(run, point)
+    kernel_class(spark, "testing.Failpoints").arm(run, point)
 
 
 def disarm_crash(spark: SparkSession, run: str) -> None:
     """Let the run live after all."""
-    kernel_class(spark, "sink.Failpoints").disarm(run)
+    kernel_class(spark, "testing.Failpoints").disarm(run)
 
 
 def forget(spark: SparkSession, query_run_id: str) -> None:

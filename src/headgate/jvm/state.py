@@ -38,7 +38,7 @@ def state_rows(
     partitions: Sequence[int] | None = None,
 ) -> DataFrame:
     """All rows of one store: partition, key and value; `ids` has one unique id a partition."""
-    java = kernel_class(spark, "state.StateRows").rows(
+    java = kernel_class(spark, "store.StateRows").rows(
         spark._jsparkSession,
         folder,
         operator_id,
@@ -61,7 +61,7 @@ def state_get(
     key: DataFrame,
 ) -> DataFrame:
     """The rows of one key, as `state_rows` has them; `key` is one row of partition_by columns."""
-    java = kernel_class(spark, "state.StateRows").get(
+    java = kernel_class(spark, "store.StateRows").get(
         spark._jsparkSession,
         folder,
         operator_id,
@@ -98,7 +98,7 @@ def rewrite_state(
     `drops` what cannot be merged goes. `lost` is told how many rows less there are then.
     """
     try:
-        found = kernel_class(spark, "state.RewriteState").run(
+        found = kernel_class(spark, "store.RewriteState").run(
             spark._jsparkSession,
             source,
             source_version,
@@ -134,6 +134,6 @@ def verify_files(spark: SparkSession, paths: Sequence[str]) -> dict[str, str]:
 
     A file is compared with the checksums that Spark and Hadoop keep beside it, where they do.
     """
-    verify = kernel_class(spark, "state.VerifyFiles")
+    verify = kernel_class(spark, "commit.VerifyFiles")
     found = verify.run(spark._jsparkSession, java_list(spark, paths))
     return {str(path): str(found[path]) for path in found}

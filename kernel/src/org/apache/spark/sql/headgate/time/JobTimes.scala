@@ -6,8 +6,7 @@ import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
-import org.apache.spark.sql.headgate.RunningBatch
-import org.apache.spark.sql.headgate.tick.Drained
+import org.apache.spark.sql.headgate.spark.RunningBatch
 
 /**
  * The job's watermark is handed to Spark's WatermarkTracker, which without a node of Spark's own

@@ -1,0 +1,61 @@
+package org.apache.spark.sql.headgate.batch
+
+import java.util.UUID
+import java.util.concurrent.ConcurrentHashMap
+
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.util.{Clock, SystemClock}
+
+/**
+ * The clock of a job's query: processing time, and how long a trigger waits.
+ *
+ * Spark's trigger waits for the next multiple of its interval even when a source had more than one
+ * batch may take, so a job that is behind would stay behind. Here it goes on at once while any
+ * source has records left; a stop or a checkpoint that was asked for does not wait either.
+ */
+final class JobClock(session: SparkSession) extends Clock {
+  private val system = new SystemClock
+  private val offset = JobClock.offset(session)
+
+  override def getTimeMillis(): Long = system.getTimeMillis() + offset
+  override def nanoTime(): Long = system.nanoTime()
+
+  override def waitTillTime(target: Long): Long = {
+    var now = getTimeMillis()
+    while (now < target && !behind && !StopAfterBatch.betweenBatches(session) && !triggerAsked) {
+      Thread.sleep(math.min(JobClock.LookEveryMs, target - now))
+      now = getTimeMillis()
+    }
+    now
+  }
+
+  private def triggerAsked: Boolean = {
+    val query = running
+    query != null && JobClock.asked.remove(query.runId)
+  }
+
+  private def running: StreamExecution = {
+    val id = session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY)
+    if (id == null) null else session.sharedState.activeStreamingQueries.get(UUID.fromString(id))
+  }
+
+  private def behind: Boolean = {
+    val query = running
+    val last = if (query == null) null else query.lastProgress
+    last != null && last.numInputRows > 0 &&
+      last.sources.exists(s => s.latestOffset != null && s.endOffset != s.latestOffset)
+  }
+}
+
+object JobClock {
+  /** Tests move processing time on with this setting instead of sleeping. */
+  val OffsetKey = "spark.headgate.clock.offset.ms"
+  private val LookEveryMs = 50L
+  private val asked = ConcurrentHashMap.newKeySet[UUID]()
+
+  /** Lets the query's next trigger begin now. */
+  def triggerNow(queryRunId: String): Unit = asked.add(UUID.fromString(queryRunId))
+
+  def offset(session: SparkSession): Long = session.conf.getOption(OffsetKey).fold(0L)(_.toLong)
+}

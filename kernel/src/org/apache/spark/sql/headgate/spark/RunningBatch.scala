@@ -1,0 +1,71 @@
+package org.apache.spark.sql.headgate.spark
+
+import java.util.UUID
+
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorStateInfo
+import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, MicroBatchExecution, StreamExecution, WatermarkTracker}
+import org.apache.spark.sql.headgate.store.OperatorId
+
+/**
+ * What a node of ours knows about the micro-batch that it is planned for (driver only).
+ *
+ * A plan prints its nodes' arguments and compares them to reuse exchanges: so this prints nothing
+ * of the execution (which would print the plan, for ever) and equals any other of the same batch.
+ */
+final class RunningBatch(val execution: IncrementalExecution) {
+  def runId: UUID = execution.runId
+  def id: Long = execution.currentBatchId
+  /** Processing time: the batch's time in the offset log, the same when the batch is replayed. */
+  def timeMs: Long = execution.offsetSeqMetadata.batchTimestampMs
+  def timeBeforeMs: Option[Long] = execution.prevOffsetSeqMetadata.map(_.batchTimestampMs)
+
+  /**
+   * The job's watermark in this batch, and in the one before; 0 if there is none yet.
+   *
+   * Not what Spark's WatermarkPropagator says of an operator: after each batch it walks the
+   * executed plan, where the source of a stream that several steps share stands below the first
+   * of them only, and takes the others for operators without a watermark.
+   */
+  def watermarkMs: Long = execution.offsetSeqMetadata.batchWatermarkMs
+  def watermarkBeforeMs: Long = execution.prevOffsetSeqMetadata.fold(0L)(_.batchWatermarkMs)
+
+  def stateInfo(step: String): StatefulOperatorStateInfo = {
+    val operator = OperatorId.of(step)
+    StatefulOperatorStateInfo(execution.checkpointLocation, runId, operator, id,
+      execution.numStateStores, execution.stateSchemaMetadatas.get(operator),
+      execution.currentStateStoreCkptId.get(operator))
+  }
+
+  override def toString: String = s"batch $id"
+  override def equals(o: Any): Boolean = o match {
+    case b: RunningBatch => b.runId == runId && b.id == id
+    case _ => false
+  }
+  override def hashCode: Int = id.hashCode
+}
+
+object RunningBatch {
+  /** The IncrementalExecution that is being planned or executed on this thread, if any. */
+  def current(session: SparkSession): Option[IncrementalExecution] = {
+    val batch = session.sparkContext.getLocalProperty(MicroBatchExecution.BATCH_ID_KEY)
+    if (batch == null) None
+    else query(session).flatMap(q => Option(q.lastExecution)).filter(_.currentBatchId == batch.toLong)
+  }
+
+  /** The query that runs on this thread, if any. */
+  def query(session: SparkSession): Option[StreamExecution] =
+    Option(session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY)).flatMap { id =>
+      Option(session.sharedState.activeStreamingQueries.get(UUID.fromString(id)))
+    }
+
+  /** The watermark that the next batch will have; for the same reason not what Spark tells. */
+  def nextWatermarkMs(session: SparkSession): Long = query(session).fold(0L)(tracker(_).currentWatermark)
+
+  /** What Spark takes the watermark of the next batch from. */
+  def tracker(query: StreamExecution): WatermarkTracker =
+    // protected in Scala, so not to be named from here
+    classOf[MicroBatchExecution].getMethod("watermarkTracker").invoke(query).asInstanceOf[WatermarkTracker]
+
+  def of(session: SparkSession): Option[RunningBatch] = current(session).map(new RunningBatch(_))
+}

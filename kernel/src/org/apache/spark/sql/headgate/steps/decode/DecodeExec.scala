@@ -1,0 +1,60 @@
+/** Owns the decode step as a physical operator, and how it is planned. */
+package org.apache.spark.sql.headgate.steps.decode
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanExecBase
+import org.apache.spark.sql.headgate.counters.Counters
+
+/** One decoded UnsafeRow a record, in the records' order.
+  *
+  * The counters belong to one batch, so they are made in doExecute and not kept in the node: two
+  * uses of a source must compare equal, or Spark does not see that it can share one of them.
+  */
+case class DecodeExec(spec: DecodeSpec, output: Seq[Attribute], child: SparkPlan)
+  extends UnaryExecNode {
+
+  @transient override lazy val references: AttributeSet = child.outputSet
+  override def producedAttributes: AttributeSet = outputSet
+
+  override protected def doExecute(): RDD[InternalRow] = {
+    val input = withoutCopy
+    val raw = RawColumns.find(input.output, spec)
+    val good = Counters.register(session, spec.step, "records_out")
+    val bad = Counters.register(session, spec.step, "records_out_malformed")
+    val (told, timeZone) = (spec, conf.sessionLocalTimeZone)
+    input.execute().mapPartitionsInternal { records =>
+      val decoder = new RecordDecoder(told, raw, timeZone, good, bad)
+      records.map(decoder.decode)
+    }
+  }
+
+  /** The scan itself where Spark put only a projection on it that copies each row into an UnsafeRow:
+    * decoding reads a record once and needs no copy of it (DataSourceV2Strategy adds that one).
+    */
+  private[decode] def withoutCopy: SparkPlan = child match {
+    case WholeStageCodegenExec(ProjectExec(columns, InputAdapter(scan: DataSourceV2ScanExecBase)))
+        if columns == scan.output && !scan.supportsColumnar => scan
+    case ProjectExec(columns, scan: DataSourceV2ScanExecBase)
+        if columns == scan.output && !scan.supportsColumnar => scan
+    case other => other
+  }
+
+  override def stringArgs: Iterator[Any] = Iterator(spec.step, spec.topic, output)
+
+  override protected def withNewChildInternal(newChild: SparkPlan): DecodeExec =
+    copy(child = newChild)
+}
+
+object DecodeStrategy {
+
+  /** The physical plan of a decode step, or nothing for any other node. */
+  def plan(session: SparkSession, logical: LogicalPlan): Seq[SparkPlan] = logical match {
+    case Decode(spec, output, child) => DecodeExec(spec, output, PlanLater(child)) :: Nil
+    case _ => Nil
+  }
+}
