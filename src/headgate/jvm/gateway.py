@@ -35,14 +35,12 @@ def jar() -> Path:
     return _JAR
 
 
-def headgate(spark: SparkSession) -> Any:
-    """The kernel's object of that name, with what is of no operator."""
-    return kernel_class(spark, "api.Headgate")
+def kernel_api(spark: SparkSession | SparkContext, name: str) -> Any:
+    """An object of the kernel's package for Python, `api`.
 
-
-def kernel_class(spark: SparkSession | SparkContext, name: str) -> Any:
-    """A class of the kernel; `_jvm.org.apache...` would ask the JVM about each part of its name."""
-    return JavaClass(f"{PACKAGE}.{name}", spark._jvm._gateway_client)  # type: ignore[union-attr]
+    `_jvm.org.apache...` would ask the JVM about each part of its name.
+    """
+    return JavaClass(f"{PACKAGE}.api.{name}", spark._jvm._gateway_client)  # type: ignore[union-attr]
 
 
 def java_view(spark: SparkSession) -> Any:

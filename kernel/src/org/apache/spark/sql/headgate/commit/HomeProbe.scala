@@ -15,7 +15,6 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.{SparkEnv, TaskContext}
 import org.apache.spark.sql.{SparkSession => ApiSession}
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.headgate.api.Headgate
 import org.apache.spark.storage.BlockManagerId
 import org.apache.spark.util.SerializableConfiguration
 

@@ -6,9 +6,6 @@ import java.nio.file.{Files, NoSuchFileException, Path}
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.JsonNodeFactory
 
-import org.apache.spark.sql.headgate.sinks.core.JobSpec
-import org.apache.spark.sql.headgate.sources.log.Topic
-
 /** A job in a home.
   *
   * @param id made once for the job in its home; empty if nobody is to be written down
@@ -34,12 +31,15 @@ object Owner {
 
 /** The owner of a log topic or a folder of files, by job: a file in the folder. */
 final class FolderOwner(root: Path, job: String) {
-  private val file = root.resolve("_owners").resolve(JobSpec.fileName(job) + ".json")
+  private val file = root.resolve("_owners").resolve(DiskFiles.fileName(job) + ".json")
 
   def read(): Option[Owner] =
     try Some(Owner.parse(Files.readAllBytes(file))) catch { case _: NoSuchFileException => None }
 
-  def write(owner: Owner): Unit = Topic.writeAtomically(file, owner.toJson, fsync = true)
+  def write(owner: Owner): Unit = DiskFiles.writeAtomically(file, owner.toJson, fsync = true)
+
+  /** Makes the folder this job's; one that is nobody's stays so until it is written. */
+  def takeOver(owner: Owner): Unit = if (read().isDefined) write(owner)
 
   /** Throws if the folder is another's; takes it if it is nobody's. */
   def check(owner: Owner, sink: String): Unit = {

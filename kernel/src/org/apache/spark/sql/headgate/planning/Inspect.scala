@@ -3,22 +3,18 @@ package org.apache.spark.sql.headgate.planning
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression}
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateFunction, CollectSet}
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.classic.{DataFrame, Dataset, SparkSession}
-import org.apache.spark.sql.types.{DataType, StructType}
+import org.apache.spark.sql.types.StructType
 
 /** Looks at a user's plan before anything runs. */
 object Inspect {
-  /** An empty streaming DataFrame: steps are analysed on it while the graph is built. */
-  def prototype(session: SparkSession, schemaJson: String): DataFrame = {
-    val schema = DataType.fromJson(schemaJson).asInstanceOf[StructType]
-    Dataset.ofRows(session, LocalRelation(
-      schema.map(f => AttributeReference(f.name, f.dataType, nullable = true)()), Nil, isStreaming = true))
-  }
+  /** No rows, of a stream: steps are analysed on it while the graph is built. */
+  def prototype(schema: StructType): LogicalPlan = LocalRelation(
+    schema.map(f => AttributeReference(f.name, f.dataType, nullable = true)()), Nil, isStreaming = true)
 
   /** What keeps state in the plan, in words, or null. */
-  def stateful(df: DataFrame): String = {
+  def stateful(plan: LogicalPlan): String = {
     var found: String = null
-    df.queryExecution.analyzed.foreach { p =>
+    plan.foreach { p =>
       val what = p match {
         case _ if !p.isStreaming => null
         case _: Aggregate => "an aggregation (groupBy, agg or count)"
@@ -40,9 +36,9 @@ object Inspect {
   }
 
   /** An expression that gives another value when a batch is replayed, or null. */
-  def nondeterministic(df: DataFrame): String = {
+  def nondeterministic(plan: LogicalPlan): String = {
     var found: Expression = null
-    df.queryExecution.analyzed.foreach(_.expressions.foreach(_.foreach { e =>
+    plan.foreach(_.expressions.foreach(_.foreach { e =>
       if (found == null && changes(e)) found = e
     }))
     if (found == null) null else found.sql
@@ -61,13 +57,13 @@ object Inspect {
   private val SourceAlias = "__hg_source:"
 
   /** Spark writes one offset a streaming leaf, in this order (MicroBatchExecution.sources). */
-  def sourceOrder(df: DataFrame): Seq[String] = {
+  def sourceOrder(top: LogicalPlan): Seq[String] = {
     def walk(plan: LogicalPlan, name: String): Seq[String] = plan match {
       case SubqueryAlias(id, child) if id.name.startsWith(SourceAlias) =>
         walk(child, id.name.stripPrefix(SourceAlias))
       case leaf if leaf.children.isEmpty => if (leaf.isStreaming) Seq(name) else Nil
       case other => other.children.flatMap(walk(_, name))
     }
-    walk(df.queryExecution.analyzed, "")
+    walk(top, "")
   }
 }

@@ -1,20 +1,21 @@
 /** Owns the place in the plan where a source's rows show their event time. */
 package org.apache.spark.sql.headgate.planning
 
-import java.lang.{Long => JLong}
-
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
+import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
-import org.apache.spark.sql.headgate.time.JobTimes
-import org.apache.spark.util.AccumulatorV2
+import org.apache.spark.sql.headgate.time.{JobTimes, NewestTime}
 
 /** Rows pass as they are; the newest event time among them is kept for the job's watermark. */
-case class ObserveTime(child: LogicalPlan, source: String, at: Attribute) extends UnaryNode {
+case class ObserveTime(child: LogicalPlan, source: String, at: Attribute)
+  extends UnaryNode with PlansItself {
   override def output: Seq[Attribute] = child.output
+  override def physical(session: SparkSession, planLater: LogicalPlan => SparkPlan): SparkPlan =
+    ObserveTimeExec(planLater(child), source, at)
   override protected def withNewChildInternal(c: LogicalPlan): ObserveTime = copy(child = c)
 }
 
@@ -33,27 +34,4 @@ case class ObserveTimeExec(child: SparkPlan, source: String, at: Attribute) exte
     })
   }
   override protected def withNewChildInternal(c: SparkPlan): ObserveTimeExec = copy(child = c)
-}
-
-/** How many rows came, and the newest of their times in microseconds; a retried task changes nothing
-  * of whether there were any, nor of the newest. */
-final class NewestTime extends AccumulatorV2[JLong, JLong] {
-  private var count = 0L
-  private var newest = Long.MinValue
-
-  def saw(): Unit = count += 1
-  def saw(micros: Long): Unit = { count += 1; if (micros > newest) newest = micros }
-
-  def rows: Long = count
-  def newestMs: Option[Long] = if (newest == Long.MinValue) None else Some(Math.floorDiv(newest, 1000L))
-
-  override def add(micros: JLong): Unit = saw(micros.longValue)
-  override def isZero: Boolean = count == 0
-  override def reset(): Unit = { count = 0; newest = Long.MinValue }
-  override def copy(): NewestTime = { val c = new NewestTime; c.count = count; c.newest = newest; c }
-  override def merge(other: AccumulatorV2[JLong, JLong]): Unit = other match {
-    case o: NewestTime => count += o.count; newest = math.max(newest, o.newest)
-    case o => throw new IllegalArgumentException(s"not a NewestTime: ${o.getClass.getName}")
-  }
-  override def value: JLong = newest
 }

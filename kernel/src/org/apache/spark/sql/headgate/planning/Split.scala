@@ -5,6 +5,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
 import org.apache.spark.sql.catalyst.plans.physical._
+import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.headgate.counters.{Counters, StepCounter}
 
@@ -23,10 +24,12 @@ import org.apache.spark.sql.headgate.counters.{Counters, StepCounter}
 case class Split(child: LogicalPlan, conditions: Seq[Seq[Expression]],
     counted: Seq[Seq[Option[Counted]]], values: Seq[Seq[Expression]],
     isRiding: Option[Expression], ridersPass: Boolean, riderValues: Seq[Expression],
-    output: Seq[Attribute]) extends UnaryNode {
+    output: Seq[Attribute]) extends UnaryNode with PlansItself {
   override def producedAttributes: AttributeSet = AttributeSet(output)
   @transient override lazy val references: AttributeSet = AttributeSet.fromAttributeSets(
     (conditions.flatten ++ values.flatten ++ isRiding ++ riderValues).map(_.references))
+  override def physical(session: SparkSession, planLater: LogicalPlan => SparkPlan): SparkPlan =
+    SplitExec(planLater(child), conditions, counted, values, isRiding, ridersPass, riderValues, output)
   override protected def withNewChildInternal(c: LogicalPlan): Split = copy(child = c)
 }
 

@@ -2,7 +2,6 @@ package org.apache.spark.sql.headgate.planning
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
-import org.apache.spark.sql.classic.{DataFrame, Dataset}
 import org.apache.spark.sql.types._
 
 /** One user of the shared stream: a sink by its number, or (sink < 0) the stream that goes on. */
@@ -25,9 +24,8 @@ object SplitBuilder {
     })
 
   /** None if some branch is not a plain chain of select and filter over the shared stream. */
-  def build(base: DataFrame, branches: Seq[Branch], sinkTypes: Seq[StructType],
-      spreadBy: Seq[String], riders: Boolean): Option[DataFrame] = {
-    val shared = base.queryExecution.analyzed
+  def build(shared: LogicalPlan, branches: Seq[Branch], sinkTypes: Seq[StructType],
+      spreadBy: Seq[String], riders: Boolean): Option[LogicalPlan] = {
     val chains = branches.map(b => Chain.of(b.top, shared))
     if (chains.exists(_.isEmpty)) None
     else {
@@ -69,8 +67,7 @@ object SplitBuilder {
         stages.map(_.map(_.counted)), values, rider.map(IsNotNull(_)), riders, riderValues, output)
       // what no branch uses is not carried: the rule for that wants a Project to prune
       val needed = shared.output.filter(split.references.contains)
-      Some(Dataset.ofRows(base.sparkSession,
-        split.copy(child = if (needed.length < shared.output.length) Project(needed, shared) else shared)))
+      Some(split.copy(child = if (needed.length < shared.output.length) Project(needed, shared) else shared))
     }
   }
 }

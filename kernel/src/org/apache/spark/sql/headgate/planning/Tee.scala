@@ -5,15 +5,18 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, SortOrder}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
 import org.apache.spark.sql.catalyst.plans.physical.{Partitioning, UnknownPartitioning}
+import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 
 /**
  * A stream that several steps use. It stands above a repartition and claims every column, so that
  * no optimizer rule makes its copies differ; Spark's ReuseExchange then computes it once.
  */
-case class Tee(child: LogicalPlan) extends UnaryNode {
+case class Tee(child: LogicalPlan) extends UnaryNode with PlansItself {
   override def output: Seq[Attribute] = child.output
   @transient override lazy val references: AttributeSet = child.outputSet
+  override def physical(session: SparkSession, planLater: LogicalPlan => SparkPlan): SparkPlan =
+    TeeExec(planLater(child))
   override protected def withNewChildInternal(c: LogicalPlan): Tee = copy(child = c)
 }
 
@@ -29,9 +32,11 @@ case class TeeExec(child: SparkPlan) extends UnaryExecNode {
  * Hides how the rows below are partitioned. Spark leaves a repartition out that changes nothing
  * (EnsureRequirements), and a [[Tee]] without its exchange would be computed once for each user.
  */
-case class Unplaced(child: LogicalPlan) extends UnaryNode {
+case class Unplaced(child: LogicalPlan) extends UnaryNode with PlansItself {
   override def output: Seq[Attribute] = child.output
   @transient override lazy val references: AttributeSet = child.outputSet
+  override def physical(session: SparkSession, planLater: LogicalPlan => SparkPlan): SparkPlan =
+    UnplacedExec(planLater(child))
   override protected def withNewChildInternal(c: LogicalPlan): Unplaced = copy(child = c)
 }
 

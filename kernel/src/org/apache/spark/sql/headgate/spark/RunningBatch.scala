@@ -5,7 +5,6 @@ import java.util.UUID
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorStateInfo
 import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, MicroBatchExecution, StreamExecution, WatermarkTracker}
-import org.apache.spark.sql.headgate.store.OperatorId
 
 /**
  * What a node of ours knows about the micro-batch that it is planned for (driver only).
@@ -30,12 +29,16 @@ final class RunningBatch(val execution: IncrementalExecution) {
   def watermarkMs: Long = execution.offsetSeqMetadata.batchWatermarkMs
   def watermarkBeforeMs: Long = execution.prevOffsetSeqMetadata.fold(0L)(_.batchWatermarkMs)
 
-  def stateInfo(step: String): StatefulOperatorStateInfo = {
-    val operator = OperatorId.of(step)
+  def stateInfo(operator: Long): StatefulOperatorStateInfo =
     StatefulOperatorStateInfo(execution.checkpointLocation, runId, operator, id,
       execution.numStateStores, execution.stateSchemaMetadatas.get(operator),
       execution.currentStateStoreCkptId.get(operator))
-  }
+
+  /** How many partitions the state of a step has. */
+  def statePartitions: Int = execution.numStateStores
+
+  /** Whether the query was started with this batch. */
+  def isFirst: Boolean = execution.isFirstBatch
 
   override def toString: String = s"batch $id"
   override def equals(o: Any): Boolean = o match {

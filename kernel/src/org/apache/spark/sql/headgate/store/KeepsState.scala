@@ -6,10 +6,16 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
-/** A logical node that becomes a [[StatefulStep]]. */
+/** A logical node that becomes a stateful operator. */
 trait KeepsState { self: LogicalPlan =>
   def step: String
   def stores: Seq[StoreSpec]
+
+  /** What becomes of the state of keys that are one key since they are kept in normal form.
+    *
+    * @param drops whether what cannot be merged may go
+    */
+  def keyMerge(drops: Boolean): KeyMerge = KeepOne(drops)
 }
 
 object KeepsState {

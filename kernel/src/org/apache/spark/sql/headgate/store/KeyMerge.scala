@@ -5,16 +5,13 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.{DataFrame => ApiFrame}
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, Cast, UnsafeRow}
-import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.classic.DataFrame
 import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStoreId}
-import org.apache.spark.sql.headgate.steps.lookup.Lookup
-import org.apache.spark.sql.headgate.steps.window.{Buffers, KeyedWindow, MergedWindows}
 import org.apache.spark.sql.types.StringType
 import org.apache.spark.unsafe.types.ByteArray
 
 /** Writes the stores of a partition whose rows have keys as they came. */
-sealed trait KeyMerge extends Serializable {
+trait KeyMerge extends Serializable {
   protected def put(specs: Seq[StoreSpec], stores: Array[StateStore], rows: Iterator[StoredRow]): Unit
 
   /** @return how many rows of the main store are in it no more, or as one with others */
@@ -46,16 +43,12 @@ object KeyMerge {
       s"has several of them for ${cast.mkString(", ")}, which cannot be merged")
   }
 
-  /** By the kind of the step: the rules of each are theirs. */
+  /** As the step says: the rules of each kind are its own. */
   def of(job: ApiFrame, step: String, drops: Boolean): KeyMerge = {
     val node = Option(job).flatMap(_.asInstanceOf[DataFrame].queryExecution.analyzed.collectFirst {
       case k: KeepsState if k.step == step => k
     })
-    node match {
-      case Some(_: Lookup) => KeepNormal
-      case Some(w: KeyedWindow) => MergeWindows(w.functions, w.spec.session)
-      case _ => KeepOne(drops)
-    }
+    node.fold[KeyMerge](KeepOne(drops))(_.keyMerge(drops))
   }
 
   /** A row with its key in normal form; good until the next one. */
@@ -90,19 +83,6 @@ case object KeepNormal extends KeyMerge {
       val store = stores(row.store)
       if (!normal.changed || store.get(normal.key) == null) store.put(normal.key, normal.value)
     }
-  }
-}
-
-/** Windows: the buffers of the same window are merged, as if all its rows had had one key. */
-case class MergeWindows(functions: Seq[AggregateExpression], session: Boolean) extends KeyMerge {
-  override protected def put(specs: Seq[StoreSpec], stores: Array[StateStore], rows: Iterator[StoredRow]): Unit = {
-    val normal = new KeyMerge.Normal(specs)
-    val windows = new MergedWindows(specs, stores, new Buffers(functions, session), session)
-    rows.foreach { row =>
-      normal.see(row)
-      windows.put(row.store, normal.key, normal.value, normal.changed)
-    }
-    windows.end()
   }
 }
 

@@ -1,13 +1,8 @@
 /** Owns the form of keys in which values that Spark takes for equal have the same bytes. */
 package org.apache.spark.sql.headgate.store
 
-import java.util.{List => JList}
-
-import org.apache.spark.sql.{DataFrame => ApiFrame}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.NormalizeFloatingNumbers
-import org.apache.spark.sql.catalyst.plans.logical.Project
-import org.apache.spark.sql.classic.{DataFrame, Dataset}
 import org.apache.spark.sql.types._
 
 /**
@@ -29,13 +24,8 @@ object NormalKeys {
     if (concern(key.dataType)) NormalizeFloatingNumbers.normalize(key) else key
 
   /** The same columns, of which those with these names are in normal form. */
-  def columns(df: ApiFrame, names: JList[String]): ApiFrame = {
-    val frame = df.asInstanceOf[DataFrame]
-    val plan = frame.queryExecution.analyzed
-    Dataset.ofRows(frame.sparkSession, Project(plan.output.map { a =>
-      if (names.contains(a.name)) Alias(of(a), a.name)() else a
-    }, plan))
-  }
+  def columns(all: Seq[Attribute], names: Set[String]): Seq[NamedExpression] =
+    all.map(a => if (names.contains(a.name)) Alias(of(a), a.name)() else a)
 
   /** A store's full key with the columns that decide its partition in normal form. */
   def projection(spec: StoreSpec): UnsafeProjection =

@@ -14,7 +14,6 @@ import org.apache.spark.sql.{DataFrame => ApiFrame, SparkSession => ApiSession}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state._
-import org.apache.spark.sql.headgate.steps.core.StatefulStep
 import org.apache.spark.util.CompletionIterator
 
 final class Rewritten(val ids: JList[JList[String]], val lost: Long)
@@ -123,13 +122,13 @@ object RewriteState {
       val folder = new Path(root, operatorId.toString)
       replace(OperatorStateMetadataV1.metadataFilePath(folder), hadoop)
       OperatorStateMetadataWriter.createWriter(folder, hadoop, 1)
-        .write(StatefulStep.metadata(operatorId, name, stores, partitions))
+        .write(OperatorMetadata.of(operatorId, name, stores, partitions))
     }
   }
 
   private def operatorName(source: String, operatorId: Long, step: String,
       hadoop: Configuration): Option[String] =
-    if (step != null) Some(StatefulStep.operatorName(step))
+    if (step != null) Some(OperatorMetadata.name(step))
     else if (source == null) None
     else {
       val folder = new Path(new Path(source, "state"), operatorId.toString)

@@ -7,7 +7,6 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
 import org.apache.spark.sql.headgate.counters.StepCounter
-import org.apache.spark.sql.headgate.planning.NewestTime
 
 /**
  * What is known of a source; all times in milliseconds.

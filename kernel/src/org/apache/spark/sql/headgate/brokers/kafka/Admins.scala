@@ -9,11 +9,13 @@ import scala.jdk.CollectionConverters._
 import org.apache.kafka.clients.admin.Admin
 import org.apache.kafka.common.KafkaFuture
 
+import org.apache.spark.sql.headgate.brokers.core.Sweeper
 import org.apache.spark.sql.headgate.commit.OutputTakenException
 
 private[headgate] object Admins {
   private final class Shared(val admin: Admin) { @volatile var usedAt: Long = System.nanoTime() }
 
+  private lazy val sweeping = Sweeper.eachMinute(closeIdle)
   private val all = new ConcurrentHashMap[Map[String, String], Shared]()
 
   /** Throws a [[KafkaFailure]]; a client that gets no answer is not kept. */
@@ -21,7 +23,7 @@ private[headgate] object Admins {
     val servers = client.getOrElse("bootstrap.servers", "")
     try {
       val shared = all.computeIfAbsent(client, c => new Shared(Clients.admin(c)))
-      Sweeper.start()
+      sweeping
       shared.usedAt = System.nanoTime()
       body(shared.admin)
     } catch {
@@ -41,7 +43,7 @@ private[headgate] object Admins {
   def result[T](future: KafkaFuture[T]): T =
     try future.get() catch { case e: ExecutionException => throw e.getCause }
 
-  def closeIdle(before: Long): Unit =
+  private def closeIdle(before: Long): Unit =
     all.asScala.toSeq.foreach { case (client, shared) =>
       if (shared.usedAt - before < 0 && all.remove(client, shared)) close(shared)
     }

@@ -8,7 +8,9 @@ import org.apache.kafka.clients.consumer.{ConsumerConfig, KafkaConsumer}
 import org.apache.kafka.clients.producer.{KafkaProducer, ProducerConfig}
 import org.apache.kafka.common.serialization.{ByteArrayDeserializer, ByteArraySerializer}
 
-import org.apache.spark.sql.headgate.sinks.kafka.ProducerKey
+/** @param transactionalId null for a producer without transactions, which any task may take */
+private[headgate] case class ProducerKey(
+    client: Map[String, String], transactionalId: String, timeoutMs: Int, batchBytes: Int)
 
 private[headgate] object Clients {
   type Producer = KafkaProducer[Array[Byte], Array[Byte]]

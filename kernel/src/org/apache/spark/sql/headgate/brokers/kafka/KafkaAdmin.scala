@@ -12,8 +12,7 @@ import org.apache.kafka.common.{KafkaFuture, TopicPartition}
 import org.apache.kafka.common.config.ConfigResource
 import org.apache.kafka.common.errors.{AuthorizationException, TransactionalIdNotFoundException}
 
-import org.apache.spark.sql.headgate.sinks.core.JobSpec
-import org.apache.spark.sql.headgate.sinks.kafka.KafkaDriver
+import org.apache.spark.sql.headgate.commit.DiskFiles
 
 object KafkaAdmin {
   private val mapper = new ObjectMapper()
@@ -35,7 +34,7 @@ object KafkaAdmin {
   /** JSON: the transactions of any sink group of a job that are open at this moment. */
   def openTransactions(clientJson: String, job: String): String =
     Admins.use(clientOf(clientJson)) { admin =>
-      val prefix = s"headgate.${JobSpec.fileName(job)}."
+      val prefix = s"headgate.${DiskFiles.fileName(job)}."
       val options = new ListTransactionsOptions().filterStates(Open.asJava)
       val listed = Admins.result(admin.listTransactions(options).all()).asScala.toSeq
         .filter(_.transactionalId.startsWith(prefix)).sortBy(_.transactionalId)
@@ -53,7 +52,9 @@ object KafkaAdmin {
       json.toString
     }
 
-  def clusterId(clientJson: String): String = KafkaDriver.clusterId(clientOf(clientJson))
+  /** The id of a cluster, whatever list of its brokers leads there. */
+  def clusterId(clientJson: String): String =
+    Admins.use(clientOf(clientJson))(admin => Admins.result(admin.describeCluster().clusterId))
 
   private def ifStillThere(
       description: KafkaFuture[TransactionDescription]): Option[TransactionDescription] =

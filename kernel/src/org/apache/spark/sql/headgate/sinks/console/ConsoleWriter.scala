@@ -7,11 +7,11 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.headgate.json.{JsonBytes, JsonRowWriter}
-import org.apache.spark.sql.headgate.sinks.core.{Shown, SinkWriter}
+import org.apache.spark.sql.headgate.sinks.core.{SinkMessage, SinkWriter}
 import org.apache.spark.sql.types.StructType
 
 /** The first rows of a batch as JSON, for the driver to print. */
-final class ConsoleWriter(sink: Int, schema: StructType, timeZone: String) extends SinkWriter {
+final class ConsoleWriter(schema: StructType, timeZone: String) extends SinkWriter {
   private val json = new JsonRowWriter(schema, timeZone)
   private val bytes = new JsonBytes(1 << 12)
   private val lines = mutable.ArrayBuffer.empty[String]
@@ -27,7 +27,7 @@ final class ConsoleWriter(sink: Int, schema: StructType, timeZone: String) exten
   }
 
   override def finish(): Unit = ()
-  override def shown: Seq[Shown] = if (rows == 0) Nil else Seq(Shown(sink, rows, lines.toSeq))
+  override def messages: Seq[SinkMessage] = if (rows == 0) Nil else Seq(Shown(rows, lines.toSeq))
   override def abort(): Unit = ()
 }
 

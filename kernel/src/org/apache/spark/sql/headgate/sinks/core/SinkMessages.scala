@@ -1,17 +1,17 @@
-/** Owns what a task tells the driver about the files that it staged. */
+/** Owns what a task tells the driver about its rows. */
 package org.apache.spark.sql.headgate.sinks.core
 
 import org.apache.spark.sql.connector.write.WriterCommitMessage
 
-/** A staged file of one sink.
+/** What the writer of one sink in one task tells the driver; each kind has its own. */
+trait SinkMessage extends Serializable
+
+/** A staged file of a sink.
   *
   * @param name the file, under the sink's staging folder
   * @param partition the topic partition it is for (log), or the task's own number (files)
   */
-case class Staged(sink: Int, name: String, partition: Int, rows: Long, keyed: Boolean)
+case class Staged(name: String, partition: Int, rows: Long, keyed: Boolean) extends SinkMessage
 
-/** The first rows that a task has for a console sink. */
-case class Shown(sink: Int, rows: Long, lines: Seq[String])
-
-/** All that one task wrote. */
-case class TaskFiles(task: Int, staged: Seq[Staged], shown: Seq[Shown]) extends WriterCommitMessage
+/** All that one task wrote: the number of a sink, and what its writer tells. */
+case class TaskMessage(task: Int, messages: Seq[(Int, SinkMessage)]) extends WriterCommitMessage

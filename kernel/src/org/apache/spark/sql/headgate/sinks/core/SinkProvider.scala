@@ -59,7 +59,7 @@ private final class SinkTable(columns: StructType) extends Table with SupportsWr
 private object SinkOrder {
   def of(spec: JobSpec, schema: StructType): Array[SortOrder] = {
     val structs = schema.fieldNames.tail
-    val ordered = spec.sinks.indices.filter(spec.sinks(_).ordered).map(structs(_))
+    val ordered = spec.sinks.indices.filter(spec.sinks(_).options.ordered).map(structs(_))
     val others = structs.filter(_ == SinkSpec.OrderColumn)
     if (ordered.isEmpty) Array.empty
     else (SinkSpec.SinkColumn +: (ordered ++ others)).toArray

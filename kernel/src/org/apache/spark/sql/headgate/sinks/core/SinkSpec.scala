@@ -1,42 +1,19 @@
-/** Owns what a job's sinks are told: the option `spec`, and the columns that each sink gets. */
+/** Owns the sinks of a job: the option `spec`, and the columns that each sink gets. */
 package org.apache.spark.sql.headgate.sinks.core
 
 import scala.jdk.CollectionConverters._
 
-import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.databind.ObjectMapper
 
-import org.apache.spark.sql.headgate.brokers.pulsar.PulsarAccess
-import org.apache.spark.sql.headgate.commit.Owner
-import org.apache.spark.sql.headgate.sinks.kafka.KafkaOptions
-import org.apache.spark.sql.headgate.sinks.pulsar.PulsarOptions
+import org.apache.spark.sql.headgate.commit.{DiskFiles, Owner}
 import org.apache.spark.sql.types.StructType
 
 /** One sink of a job.
   *
-  * @param kind log, files, console, kafka or pulsar
-  * @param keyed whether the first column is the record's key and no part of its value (log)
-  * @param partitions of a topic that the sink has to create (log)
-  * @param format parquet, json or csv (files)
-  * @param options of the format (files)
-  * @param kafka what only a Kafka sink has; its path is the topic
-  * @param pulsar what only a Pulsar sink has; its path is the topic
+  * @param number its place among the job's sinks
+  * @param options as its kind has read them
   */
-case class SinkSpec(
-    name: String,
-    kind: String,
-    path: String,
-    keyed: Boolean,
-    partitions: Int,
-    format: String,
-    options: Map[String, String],
-    kafka: Option[KafkaOptions] = None,
-    pulsar: Option[PulsarOptions] = None) {
-  require(SinkSpec.Kinds.contains(kind),
-    s"sink '$name': kind log, files, console, kafka or pulsar, not '$kind'")
-
-  /** Whether rows are numbered by their place in their task, and so must come in one order. */
-  def ordered: Boolean = pulsar.exists(_.exactlyOnce)
-}
+case class SinkSpec(number: Int, name: String, kind: SinkKind, options: SinkOptions)
 
 /** All sinks of a job, in the order of the columns r0, r1, ...
   *
@@ -58,11 +35,11 @@ case class JobSpec(
   def runKey: String = if (uid.isEmpty) run else s"$run-$uid"
 
   /** Under which name a sink's batches are marked as committed: another run is another writer. */
-  def writerId(sink: SinkSpec): String = Seq(job, runKey, sink.name).map(JobSpec.fileName).mkString(".")
+  def writerId(sink: SinkSpec): String =
+    Seq(job, runKey, sink.name).map(DiskFiles.fileName).mkString(".")
 }
 
 object SinkSpec {
-  val Kinds: Set[String] = Set("log", "files", "console", "kafka", "pulsar")
   val SinkColumn = "__hg_sink"
 
   /** The last column, if it is there: the place of a row among those of its task that are not sorted
@@ -77,14 +54,22 @@ object JobSpec {
   def parse(json: String): JobSpec = {
     require(json != null, "the sink needs the option 'spec'")
     val root = mapper.readTree(json)
+    val job = new SpecNode(root)
     JobSpec(
-      text(root, "job", ""),
-      text(root, "run", ""),
-      text(root, "uid", ""),
-      text(root, "journal", ""),
-      root.get("sinks").elements.asScala.map(sink).toSeq,
-      Owner(text(root, "owner", ""), text(root, "home", "")),
+      job.text("job"),
+      job.text("run"),
+      job.text("uid"),
+      job.text("journal"),
+      root.get("sinks").elements.asScala.map(new SpecNode(_)).zipWithIndex
+        .map { case (node, number) => sink(node, number) }.toSeq,
+      Owner(job.text("owner"), job.text("home")),
       root.path("out_until").asLong(-1L))
+  }
+
+  private def sink(node: SpecNode, number: Int): SinkSpec = {
+    val name = node.text("name")
+    val kind = SinkKinds.of(node.text("kind"), name)
+    SinkSpec(number, name, kind, kind.options(node))
   }
 
   /** The struct of each sink in the rows that come. */
@@ -95,58 +80,4 @@ object JobSpec {
       s"columns for ${spec.sinks.length} sinks expected, got ${schema.fieldNames.mkString(", ")}")
     rows.map(_.dataType.asInstanceOf[StructType]).toSeq
   }
-
-  private def sink(node: JsonNode): SinkSpec = {
-    SinkSpec(
-      name = text(node, "name", ""),
-      kind = text(node, "kind", ""),
-      path = text(node, "path", ""),
-      keyed = text(node, "key", "").nonEmpty,
-      partitions = Option(node.get("partitions")).filter(_.isNumber).map(_.asInt).getOrElse(1),
-      format = text(node, "format", "parquet"),
-      options = texts(node, "options"),
-      kafka = if (text(node, "kind", "") == "kafka") Some(kafka(node)) else None,
-      pulsar = if (text(node, "kind", "") == "pulsar") Some(pulsar(node)) else None)
-  }
-
-  private def pulsar(node: JsonNode): PulsarOptions = {
-    val access = texts(node, "access")
-    PulsarOptions(
-      lead = lead(node),
-      exactlyOnce = exactlyOnce(node),
-      access = PulsarAccess(access("url"), access - "url"),
-      entryRows = node.path("entry_rows").asInt(1000))
-  }
-
-  private def lead(node: JsonNode): Seq[String] =
-    Option(node.get("lead")).toSeq.flatMap(_.elements.asScala.map(_.asText))
-
-  private def exactlyOnce(node: JsonNode): Boolean = text(node, "delivery", "exactly_once") match {
-    case "exactly_once" => true
-    case "at_least_once" => false
-    case other =>
-      throw new IllegalArgumentException(s"delivery exactly_once or at_least_once, not '$other'")
-  }
-
-  private def kafka(node: JsonNode): KafkaOptions = KafkaOptions(
-    lead = lead(node),
-    exactlyOnce = exactlyOnce(node),
-    transactionTimeoutMs = node.path("transaction_timeout_ms").asInt(600000),
-    markerTopic = text(node, "marker_topic", "headgate-markers"),
-    client = texts(node, "client"))
-
-  private def texts(node: JsonNode, name: String): Map[String, String] =
-    Option(node.get(name)).filter(_.isObject)
-      .map(_.properties.asScala.map(e => e.getKey -> e.getValue.asText).toMap)
-      .getOrElse(Map.empty[String, String])
-
-  private def text(node: JsonNode, name: String, otherwise: String): String =
-    Option(node.get(name)).filterNot(_.isNull).map(_.asText).getOrElse(otherwise)
-
-  /** A name as part of a file name: what a file system may not like is written as %XX. */
-  private[headgate] def fileName(name: String): String =
-    name.getBytes("UTF-8").map { b =>
-      val c = (b & 0xff).toChar
-      if (c.isLetterOrDigit && c < 128 || c == '_' || c == '-') c.toString else f"%%${b & 0xff}%02X"
-    }.mkString
 }

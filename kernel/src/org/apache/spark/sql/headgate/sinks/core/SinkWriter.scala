@@ -11,19 +11,29 @@ abstract class SinkWriter {
   /** Closes all files and makes them durable; nothing is visible to readers yet. */
   def finish(): Unit
 
-  def staged: Seq[Staged] = Nil
-  def shown: Seq[Shown] = Nil
+  /** For the driver, once the writer has finished. */
+  def messages: Seq[SinkMessage] = Nil
 
   /** Removes whatever was staged. */
   def abort(): Unit
 }
 
-/** Which task of which batch writes, for the names of its staged files. */
-case class TaskPlace(sink: Int, writerId: String, batch: Long, task: Int, attempt: String) {
-  def prefix: String = f"$writerId-$batch%010d-$task%05d-$attempt"
+/** Which task of which batch writes.
+  *
+  * @param attempt distinguishes the names of its staged files from those of any other attempt
+  */
+case class TaskPlace(task: Int, attempt: String, batch: Long) {
+  def prefix(writerId: String): String = f"$writerId-$batch%010d-$task%05d-$attempt"
 }
 
 object TaskPlace {
+
+  /** Whether a staged file was made by a writer for a batch up to `batch` (see `prefix`). */
+  def belongsTo(name: String, writerId: String, batch: Long): Boolean =
+    name.startsWith(writerId + "-") && {
+      val number = name.substring(writerId.length + 1).takeWhile(_ != '-')
+      number.length >= 10 && number.forall(_.isDigit) && number.toLong <= batch
+    }
 
   /** Whether an earlier attempt of the task that runs on this thread was made. */
   def isRetry: Boolean = {

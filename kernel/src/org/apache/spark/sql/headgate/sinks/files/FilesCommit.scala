@@ -8,10 +8,8 @@ import java.nio.file.{Files, Path, StandardCopyOption}
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.JsonNodeFactory
 
-import org.apache.spark.sql.headgate.commit.{FolderOwner, Marker}
-import org.apache.spark.sql.headgate.sinks.core.{JobSpec, SinkSpec, Staged}
-import org.apache.spark.sql.headgate.sinks.log.LogCommit
-import org.apache.spark.sql.headgate.sources.log.Topic
+import org.apache.spark.sql.headgate.commit.{DiskFiles, FolderOwner, Marker}
+import org.apache.spark.sql.headgate.sinks.core.{JobSpec, SinkSpec, Staged, TaskPlace}
 
 /** Gathers the staged files of a batch in one folder with a manifest and renames the folder in.
   *
@@ -19,8 +17,8 @@ import org.apache.spark.sql.headgate.sources.log.Topic
   * it says that it is this batch's. So the rename is
   * the commit point, and a reader that takes only `batch=*` folders never sees half a batch.
   */
-final class FilesCommit(spec: JobSpec, sink: SinkSpec, fsync: Boolean) {
-  private val root: Path = Topic.localPath(sink.path)
+final class FilesCommit(spec: JobSpec, sink: SinkSpec, path: String, fsync: Boolean) {
+  private val root: Path = DiskFiles.path(path)
   private val writerId = spec.writerId(sink)
   val staging: Path = root.resolve("_staging")
 
@@ -44,11 +42,11 @@ final class FilesCommit(spec: JobSpec, sink: SinkSpec, fsync: Boolean) {
       }
       Files.write(gathered.resolve("_manifest.json"), manifest.toString.getBytes(UTF_8))
       if (fsync) {
-        Topic.sync(gathered.resolve("_manifest.json"))
-        Topic.sync(gathered)
+        DiskFiles.sync(gathered.resolve("_manifest.json"))
+        DiskFiles.sync(gathered)
       }
       Files.move(gathered, target, StandardCopyOption.ATOMIC_MOVE)
-      if (fsync) Topic.sync(root)
+      if (fsync) DiskFiles.sync(root)
     }
     removeLeftovers(batch)
   }
@@ -72,7 +70,7 @@ final class FilesCommit(spec: JobSpec, sink: SinkSpec, fsync: Boolean) {
 
   def abort(batch: Long, files: Seq[Staged]): Unit =
     if (!Files.exists(folder(batch))) {
-      files.foreach(f => Topic.deleteQuietly(staging.resolve(f.name).toFile))
+      files.foreach(f => DiskFiles.deleteQuietly(staging.resolve(f.name).toFile))
     }
 
   /** Folders are named by run and batch. Where another home's run has taken the names, this one's
@@ -101,7 +99,7 @@ final class FilesCommit(spec: JobSpec, sink: SinkSpec, fsync: Boolean) {
   private def removeLeftovers(batch: Long): Unit = {
     val names = Option(staging.toFile.list()).getOrElse(Array.empty[String])
     names.map(n => if (n.startsWith(".")) n.substring(1) -> n else n -> n)
-      .filter { case (plain, _) => LogCommit.belongsTo(plain, writerId, batch) }
+      .filter { case (plain, _) => TaskPlace.belongsTo(plain, writerId, batch) }
       .foreach { case (_, n) => FilesCommit.deleteTree(new File(staging.toFile, n)) }
   }
 }
@@ -109,6 +107,6 @@ final class FilesCommit(spec: JobSpec, sink: SinkSpec, fsync: Boolean) {
 object FilesCommit {
   private def deleteTree(file: File): Unit = {
     Option(file.listFiles).foreach(_.foreach(deleteTree))
-    Topic.deleteQuietly(file)
+    DiskFiles.deleteQuietly(file)
   }
 }

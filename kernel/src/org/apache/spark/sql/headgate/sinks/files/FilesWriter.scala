@@ -10,14 +10,15 @@ import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.datasources.{OutputWriter, OutputWriterFactory}
-import org.apache.spark.sql.headgate.sinks.core.{SinkWriter, Staged, TaskPlace}
-import org.apache.spark.sql.headgate.sources.log.Topic
+import org.apache.spark.sql.headgate.commit.DiskFiles
+import org.apache.spark.sql.headgate.sinks.core.{SinkMessage, SinkWriter, Staged, TaskPlace}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
 /** Rows in one of Spark's own file formats, one staged file a task. */
 final class FilesWriter(
     place: TaskPlace,
+    writerId: String,
     staging: String,
     schema: StructType,
     factory: OutputWriterFactory,
@@ -33,7 +34,7 @@ final class FilesWriter(
     if (out == null) {
       val id = new TaskAttemptID(new TaskID("", 0, TaskType.MAP, place.task), 0)
       val context: TaskAttemptContext = new TaskAttemptContextImpl(hadoop.value, id)
-      name = place.prefix + factory.getFileExtension(context)
+      name = place.prefix(writerId) + factory.getFileExtension(context)
       out = factory.newInstance(new File(staging, name).toURI.toString, schema, context)
     }
     out.write(row)
@@ -43,21 +44,21 @@ final class FilesWriter(
   override def finish(): Unit = if (out != null) {
     out.close()
     removeChecksum()
-    if (fsync) Topic.sync(new File(staging, name).toPath)
+    if (fsync) DiskFiles.sync(new File(staging, name).toPath)
   }
 
-  override def staged: Seq[Staged] =
-    if (out == null) Nil else Seq(Staged(place.sink, name, place.task, rows, keyed = false))
+  override def messages: Seq[SinkMessage] =
+    if (out == null) Nil else Seq(Staged(name, place.task, rows, keyed = false))
 
   override def abort(): Unit = if (out != null) {
     try out.close()
     catch { case NonFatal(_) => } // closed already, or its disk is full: the file goes anyway
     finally {
       removeChecksum()
-      Topic.deleteQuietly(new File(staging, name))
+      DiskFiles.deleteQuietly(new File(staging, name))
     }
   }
 
   /** Hadoop's local file system writes one beside each file; it would not survive our renames. */
-  private def removeChecksum(): Unit = Topic.deleteQuietly(new File(staging, s".$name.crc"))
+  private def removeChecksum(): Unit = DiskFiles.deleteQuietly(new File(staging, s".$name.crc"))
 }

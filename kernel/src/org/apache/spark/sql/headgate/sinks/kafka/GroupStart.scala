@@ -15,7 +15,7 @@ import org.apache.kafka.clients.producer.ProducerRecord
 import org.apache.kafka.common.TopicPartition
 import org.apache.kafka.common.errors._
 
-import org.apache.spark.sql.headgate.brokers.kafka.{Admins, Clients, KafkaFailure, Topics}
+import org.apache.spark.sql.headgate.brokers.kafka.{Admins, Clients, KafkaFailure, ProducerKey, Topics}
 import org.apache.spark.sql.headgate.commit.{Marker, Owner}
 
 /** 1. Every topic of the group must be there.

@@ -10,7 +10,8 @@ import org.apache.kafka.clients.consumer.ConsumerGroupMetadata
 import org.apache.kafka.clients.producer.{Callback, ProducerRecord, RecordMetadata}
 import org.apache.kafka.common.TopicPartition
 
-import org.apache.spark.sql.headgate.brokers.kafka.{Admins, Clients, KafkaFailure, Sweeper, Topics}
+import org.apache.spark.sql.headgate.brokers.kafka.{
+  Admins, Clients, KafkaFailure, Patience, ProducerKey, Topics}
 import org.apache.spark.sql.headgate.commit.Marker
 import org.apache.spark.sql.headgate.testing.Failpoints
 import org.apache.spark.sql.headgate.brokers.kafka.Clients.Producer
@@ -107,7 +108,7 @@ private[headgate] final class GroupTask(plan: GroupPlan, task: Int, mark: Marker
     * own timeout does not count meanwhile (Sender.runOnce).
     */
   private def flush(producer: Producer): Unit =
-    Sweeper.within(Clients.deliveryTimeoutMs(group.client) + GroupTask.SlackMs, "sending records") {
+    Patience.within(Clients.deliveryTimeoutMs(group.client) + GroupTask.SlackMs, "sending records") {
       producer.flush()
     }
 

@@ -1,26 +1,8 @@
 /** Owns which Kafka sinks of a job share a transaction, and all names that are made for them. */
 package org.apache.spark.sql.headgate.sinks.kafka
 
-import org.apache.spark.sql.headgate.commit.{Marker, OutputTakenException, Owner}
+import org.apache.spark.sql.headgate.commit.{DiskFiles, Marker, OutputTakenException, Owner}
 import org.apache.spark.sql.headgate.sinks.core.JobSpec
-
-/** What a Kafka sink has beside its topic.
-  *
-  * @param lead which of key, value, headers and timestamp come first in the sink's struct, in order
-  * @param client properties of the Kafka client, as the user gave them
-  */
-case class KafkaOptions(
-    lead: Seq[String],
-    exactlyOnce: Boolean,
-    transactionTimeoutMs: Int,
-    markerTopic: String,
-    client: Map[String, String]) {
-  lead.foreach(part => require(KafkaOptions.Parts.contains(part), s"no part '$part' of a record"))
-}
-
-object KafkaOptions {
-  val Parts: Seq[String] = Seq("key", "value", "headers", "timestamp")
-}
 
 /** Sinks of a job that a task writes in one transaction: the same cluster, delivery and markers.
   *
@@ -38,7 +20,7 @@ case class KafkaGroup(
     sinks: Map[Int, String],
     owner: Owner = Owner("", "")) {
 
-  private def escaped(name: String): String = JobSpec.fileName(name)
+  private def escaped(name: String): String = DiskFiles.fileName(name)
 
   def transactionalIdPrefix: String = s"headgate.${escaped(job)}.$number."
   def transactionalId(task: Int): String = transactionalIdPrefix + task
@@ -70,15 +52,14 @@ case class KafkaGroup(
 object KafkaGroup {
 
   /** The groups of a job, numbered in the order of their first sinks. */
-  def of(spec: JobSpec): Seq[KafkaGroup] = {
-    val sinks = for ((s, i) <- spec.sinks.zipWithIndex; o <- s.kafka) yield (i, s.path, o)
+  def of(spec: JobSpec, sinks: Seq[(Int, KafkaOptions)]): Seq[KafkaGroup] = {
     def shared(o: KafkaOptions) = (o.client, o.exactlyOnce, o.markerTopic)
-    sinks.map(s => shared(s._3)).distinct.zipWithIndex.map {
+    sinks.map(s => shared(s._2)).distinct.zipWithIndex.map {
       case (key @ (client, exactlyOnce, markerTopic), number) =>
-        val members = sinks.filter(s => shared(s._3) == key)
+        val members = sinks.filter(s => shared(s._2) == key)
         KafkaGroup(spec.job, spec.run, spec.runKey, number, client, exactlyOnce, markerTopic,
-          members.map(_._3.transactionTimeoutMs).max,
-          members.map { case (i, topic, _) => i -> topic }.toMap, spec.owner)
+          members.map(_._2.transactionTimeoutMs).max,
+          members.map { case (i, o) => i -> o.topic }.toMap, spec.owner)
     }
   }
 

@@ -3,29 +3,37 @@ package org.apache.spark.sql.headgate.sinks.kafka
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.headgate.commit.Marker
-import org.apache.spark.sql.headgate.sinks.core.{ByTask, ByTaskPlan, SinkPlan, SinkWriter, TaskPlace}
+import org.apache.spark.sql.headgate.sinks.core.{SinkWriter, TaskPlace, TaskPlan, TaskSinks}
+import org.apache.spark.sql.types.StructType
+
+/** What a task has to know of one sink.
+  *
+  * @param lead the parts of a record that come first in the struct
+  */
+private[headgate] case class KafkaSinkPlan(topic: String, lead: Seq[String], schema: StructType)
 
 /** The groups of a job's Kafka sinks.
   *
   * @param mark of the batch; none outside of a query
   */
-case class KafkaPlan(groups: Array[GroupPlan], mark: Option[Marker] = None) extends ByTaskPlan {
-  override def kind: String = "kafka"
-  override def open(task: Int, batch: Long, timeZone: String): ByTask =
-    new KafkaTasks(groups, task, mark.filter(_.batch == batch).getOrElse(Marker(batch)), timeZone)
+private[headgate] case class KafkaPlan(
+    groups: Array[GroupPlan],
+    sinks: Map[Int, KafkaSinkPlan],
+    timeZone: String,
+    mark: Option[Marker])
+  extends TaskPlan {
+  override def open(task: TaskPlace): TaskSinks =
+    new KafkaTasks(this, task.task, mark.filter(_.batch == task.batch).getOrElse(Marker(task.batch)))
 }
 
 /** The groups of a task, each with a transaction of its own. */
-final class KafkaTasks(groups: Array[GroupPlan], task: Int, mark: Marker, timeZone: String)
-  extends ByTask {
+private[headgate] final class KafkaTasks(plan: KafkaPlan, task: Int, mark: Marker) extends TaskSinks {
+  private val open = plan.groups.map(new GroupTask(_, task, mark, TaskPlace.isRetry))
 
-  private val open = groups.map(new GroupTask(_, task, mark, TaskPlace.isRetry))
-
-  override def writer(sink: Int, plan: SinkPlan): SinkWriter = {
-    val group = open(groups.indexWhere(_.group.sinks.contains(sink)))
-    val options = plan.spec.kafka.get
-    new KafkaWriter(
-      group, plan.spec.path, new RecordMaker(plan.spec.path, plan.schema, options.lead, timeZone))
+  override def writer(sink: Int): SinkWriter = {
+    val group = open(plan.groups.indexWhere(_.group.sinks.contains(sink)))
+    val of = plan.sinks(sink)
+    new KafkaWriter(group, of.topic, new RecordMaker(of.topic, of.schema, of.lead, plan.timeZone))
   }
 
   override def commit(): Unit = open.foreach(_.commit())

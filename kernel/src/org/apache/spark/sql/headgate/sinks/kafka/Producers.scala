@@ -7,7 +7,8 @@ import java.time.Duration
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.sql.headgate.brokers.kafka.{Clients, Sweeper}
+import org.apache.spark.sql.headgate.brokers.core.Sweeper
+import org.apache.spark.sql.headgate.brokers.kafka.{Clients, ProducerKey}
 import org.apache.spark.sql.headgate.brokers.kafka.Clients.Producer
 
 /** A producer with what it is known to have out.
@@ -43,12 +44,10 @@ private[headgate] object Held {
     }.collect { case count: JDouble => count }
 }
 
-/** @param transactionalId null for a producer without transactions, which any task may take */
-private[headgate] case class ProducerKey(
-    client: Map[String, String], transactionalId: String, timeoutMs: Int, batchBytes: Int)
-
 /** A producer is taken out for use and put back after a commit; whatever failed never comes back. */
 private[headgate] object Producers {
+  private lazy val sweeping = Sweeper.eachMinute(closeIdle)
+
   private val idle = mutable.HashMap.empty[ProducerKey, List[Held]]
 
   /** One that this start of the query has made, and that has lost no request, or None; `again`: even
@@ -73,7 +72,7 @@ private[headgate] object Producers {
     new Held(key, start, Clients.producer(key))
 
   def putBack(held: Held): Unit = {
-    Sweeper.start()
+    sweeping
     held.idleSince = System.nanoTime()
     val replaced = synchronized {
       val others = idle.getOrElse(held.key, Nil)
@@ -92,7 +91,7 @@ private[headgate] object Producers {
 
   def closeOf(start: String): Unit = closeThose(_.start == start)
 
-  def closeIdle(before: Long): Unit = closeThose(_.idleSince - before < 0)
+  private def closeIdle(before: Long): Unit = closeThose(_.idleSince - before < 0)
 
   private def closeThose(chosen: Held => Boolean): Unit = {
     val closed = synchronized {

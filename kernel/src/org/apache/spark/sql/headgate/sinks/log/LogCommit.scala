@@ -3,8 +3,8 @@ package org.apache.spark.sql.headgate.sinks.log
 
 import java.io.File
 
-import org.apache.spark.sql.headgate.commit.{FolderOwner, Marker}
-import org.apache.spark.sql.headgate.sinks.core.{JobSpec, SinkSpec, Staged}
+import org.apache.spark.sql.headgate.commit.{DiskFiles, FolderOwner, Marker}
+import org.apache.spark.sql.headgate.sinks.core.{JobSpec, SinkSpec, Staged, TaskPlace}
 import org.apache.spark.sql.headgate.sources.log.{Segment, Topic, WriterRecord}
 
 /** Gives the staged files of a batch their offsets and renames them in.
@@ -23,14 +23,14 @@ final class LogCommit(topic: Topic, spec: JobSpec, sink: SinkSpec, fsync: Boolea
     if (files.nonEmpty || leftovers(batch).nonEmpty) topic.locked {
       if (files.nonEmpty && !isOut(mark)) {
         owner.check(spec.owner, sink.name)
-        if (fsync) Topic.sync(topic.staging)
+        if (fsync) DiskFiles.sync(topic.staging)
         val record = WriterRecord(mark, place(files))
         topic.writeWriter(writerId, record, fsync)
         committed()
         topic.rename(record, fsync)
       }
       // Whatever belongs to the topic is renamed by now; the rest is of tasks that died.
-      leftovers(batch).foreach(Topic.deleteQuietly)
+      leftovers(batch).foreach(DiskFiles.deleteQuietly)
     }
   }
 
@@ -47,7 +47,7 @@ final class LogCommit(topic: Topic, spec: JobSpec, sink: SinkSpec, fsync: Boolea
   /** Removes staged files of a batch that failed, unless they are committed after all. */
   def abort(batch: Long, files: Seq[Staged]): Unit =
     if (files.nonEmpty && marker.forall(_.batch < batch)) {
-      files.foreach(f => Topic.deleteQuietly(topic.staging.resolve(f.name).toFile))
+      files.foreach(f => DiskFiles.deleteQuietly(topic.staging.resolve(f.name).toFile))
     }
 
   private def place(files: Seq[Staged]): Seq[(String, String)] = {
@@ -67,15 +67,5 @@ final class LogCommit(topic: Topic, spec: JobSpec, sink: SinkSpec, fsync: Boolea
 
   private def leftovers(batch: Long): Seq[File] =
     Option(topic.staging.toFile.list()).toSeq.flatten
-      .filter(LogCommit.belongsTo(_, writerId, batch)).map(new File(topic.staging.toFile, _))
-}
-
-object LogCommit {
-
-  /** Whether a staged file was made by a writer for a batch up to `batch` (see TaskPlace.prefix). */
-  def belongsTo(name: String, writerId: String, batch: Long): Boolean =
-    name.startsWith(writerId + "-") && {
-      val number = name.substring(writerId.length + 1).takeWhile(_ != '-')
-      number.length >= 10 && number.forall(_.isDigit) && number.toLong <= batch
-    }
+      .filter(TaskPlace.belongsTo(_, writerId, batch)).map(new File(topic.staging.toFile, _))
 }

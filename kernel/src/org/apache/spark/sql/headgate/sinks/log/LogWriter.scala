@@ -4,8 +4,9 @@ package org.apache.spark.sql.headgate.sinks.log
 import java.io.{File, FileOutputStream}
 
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.headgate.commit.DiskFiles
 import org.apache.spark.sql.headgate.json.{JsonBytes, JsonRowWriter}
-import org.apache.spark.sql.headgate.sinks.core.{SinkWriter, Staged, TaskPlace}
+import org.apache.spark.sql.headgate.sinks.core.{SinkMessage, SinkWriter, Staged, TaskPlace}
 import org.apache.spark.sql.headgate.sources.log.{KeyText, Topic}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.unsafe.Platform
@@ -14,6 +15,7 @@ import org.apache.spark.unsafe.types.UTF8String
 /** Rows as lines of JSON, one staged file a topic partition. */
 final class LogWriter(
     place: TaskPlace,
+    writerId: String,
     staging: String,
     schema: StructType,
     keyed: Boolean,
@@ -23,7 +25,7 @@ final class LogWriter(
   extends SinkWriter {
 
   private final class Open(val partition: Int) {
-    val name = s"${place.prefix}-$partition.part"
+    val name = s"${place.prefix(writerId)}-$partition.part"
     val file = new File(staging, name)
     val out = new FileOutputStream(file)
     val bytes = new JsonBytes(LogWriter.FlushAt + (1 << 14))
@@ -57,12 +59,12 @@ final class LogWriter(
     f.out.close()
   }
 
-  override def staged: Seq[Staged] =
-    open.map(f => Staged(place.sink, f.name, f.partition, f.rows, keyed))
+  override def messages: Seq[SinkMessage] =
+    open.map(f => Staged(f.name, f.partition, f.rows, keyed))
 
   override def abort(): Unit = open.foreach { f =>
     f.out.close()
-    Topic.deleteQuietly(f.file)
+    DiskFiles.deleteQuietly(f.file)
   }
 }
 

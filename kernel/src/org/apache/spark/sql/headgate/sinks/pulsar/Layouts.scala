@@ -8,8 +8,7 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.JsonNodeFactory
 
-import org.apache.spark.sql.headgate.sinks.core.JobSpec
-import org.apache.spark.sql.headgate.sources.log.Topic
+import org.apache.spark.sql.headgate.commit.DiskFiles
 
 /** From a batch on: partitions of the topic (0: it has none), and tasks of the write. */
 private[headgate] case class Layout(fromBatch: Long, partitions: Int, tasks: Int)
@@ -21,7 +20,7 @@ private[headgate] case class Layout(fromBatch: Long, partitions: Int, tasks: Int
 private[headgate] final class Layouts(journal: String, sink: String) {
   require(journal.nonEmpty, s"sink '$sink': exactly once needs a journal folder")
 
-  private val file: Path = Topic.localPath(journal).resolve(s"pulsar-${JobSpec.fileName(sink)}.json")
+  private val file: Path = DiskFiles.path(journal).resolve(s"pulsar-${DiskFiles.fileName(sink)}.json")
 
   def read(): Seq[Layout] =
     if (!Files.exists(file)) Nil
@@ -58,6 +57,6 @@ private[headgate] final class Layouts(journal: String, sink: String) {
         .put("tasks", l.tasks)
     }
     Files.createDirectories(file.getParent)
-    Topic.writeAtomically(file, json.toString, fsync = true)
+    DiskFiles.writeAtomically(file, json.toString, fsync = true)
   }
 }

@@ -8,7 +8,6 @@ import org.apache.pulsar.client.api.TypedMessageBuilder
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.headgate.sinks.core.RecordParts
-import org.apache.spark.sql.types.StructType
 
 /** A message that is to be sent.
   *
@@ -34,9 +33,9 @@ private[headgate] final class Outgoing(
 }
 
 /** One instance serves one task. */
-private[headgate] final class MessageMaker(plan: PulsarPlan, struct: StructType, timeZone: String) {
+private[headgate] final class MessageMaker(plan: PulsarPlan, timeZone: String) {
   private val lead = plan.options.lead
-  private val parts = new RecordParts(plan.shown, struct, lead, timeZone)
+  private val parts = new RecordParts(plan.shown, plan.schema, lead, timeZone)
   private val properties = lead.indexOf("properties")
   private val eventTime = lead.indexOf("event_time")
   private var size = 0L

@@ -11,19 +11,19 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.headgate.brokers.core.BrokerFailure
 import org.apache.spark.sql.headgate.brokers.pulsar.{Clients, PulsarFailure, PulsarTopics}
 import org.apache.spark.sql.headgate.commit.{Marker, SinkAheadException}
-import org.apache.spark.sql.headgate.sinks.core.{ByTask, SinkPlan, SinkWriter, TaskPlace}
+import org.apache.spark.sql.headgate.sinks.core.{SinkWriter, TaskPlace, TaskSinks}
 import org.apache.spark.sql.headgate.testing.Failpoints
 
-private[headgate] final class PulsarTasks(plans: PulsarPlans, task: Int, batch: Long, timeZone: String)
-  extends ByTask {
+private[headgate] final class PulsarTasks(plans: PulsarPlans, task: Int, batch: Long)
+  extends TaskSinks {
 
   private val retry = TaskPlace.isRetry
   private val exact = mutable.ArrayBuffer.empty[ExactWriter]
   private val others = mutable.ArrayBuffer.empty[PlainWriter]
 
-  override def writer(sink: Int, of: SinkPlan): SinkWriter = {
+  override def writer(sink: Int): SinkWriter = {
     val plan = plans.sinks(sink)
-    val maker = new MessageMaker(plan, of.schema, timeZone)
+    val maker = new MessageMaker(plan, plans.timeZone)
     if (plan.options.exactlyOnce) {
       if (exact.isEmpty) reach(Failpoints.BeforeTransaction)
       val made = new ExactWriter(
@@ -70,7 +70,7 @@ private[headgate] abstract class PulsarWriter(plan: PulsarPlan) extends SinkWrit
     // No answer may have another cause than the broker: a topic that was deleted meanwhile.
     if (failure.kind != PulsarFailure.Unreachable) failure
     else try {
-      Clients.use(plan.options.access)(PulsarTopics.partitions(_, plan.topic))
+      Clients.use(plan.options.access)(PulsarTopics.partitions(_, plan.options.topic))
       failure
     } catch {
       case why: PulsarFailure if why.kind == PulsarFailure.TopicMissing =>
@@ -132,7 +132,7 @@ private[headgate] final class PlainWriter(plan: PulsarPlan, start: String, maker
 
   override def write(row: InternalRow): Unit = attempt {
     if (held == null) {
-      held = Producers.take(ProducerKey(plan.options.access, plan.topic, null), start, again = false)
+      held = Producers.take(ProducerKey(plan.options.access, plan.options.topic, null), start, again = false)
     }
     throwFailed()
     maker.message(row).on(held.producer.newMessage()).sendAsync()

@@ -30,7 +30,7 @@ object TopicIds {
     *
     * @param topic a name, several with commas, or a pattern
     */
-  def told(clientJson: String, topic: String, isPattern: Boolean): String =
+  def json(clientJson: String, topic: String, isPattern: Boolean): String =
     try Admins.use(clientOf(clientJson))(of(_, Seq(TopicChoice(topic, isPattern))).toJson.toString)
     catch {
       case failure: KafkaFailure => JsonNodeFactory.instance.objectNode()

@@ -1,10 +1,8 @@
 /** Owns a log topic's folder: its partitions, its lock, and who may append where. */
 package org.apache.spark.sql.headgate.sources.log
 
-import java.io.File
 import java.nio.channels.FileChannel
-import java.nio.charset.StandardCharsets.UTF_8
-import java.nio.file.{Files, NoSuchFileException, Path, Paths, StandardCopyOption, StandardOpenOption}
+import java.nio.file.{Files, NoSuchFileException, Path, StandardCopyOption, StandardOpenOption}
 import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
 import java.util.zip.CRC32
@@ -14,7 +12,7 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.JsonNodeFactory
 
-import org.apache.spark.sql.headgate.commit.{DiskSync, Marker}
+import org.apache.spark.sql.headgate.commit.{DiskFiles, DiskSync, Marker}
 
 /** What a writer's file says: its last batch, and where that batch's staged files belong. */
 case class WriterRecord(marker: Marker, segments: Seq[(String, String)])
@@ -53,7 +51,7 @@ final class Topic(val root: Path) {
         Files.createDirectories(staging)
         val json = JsonNodeFactory.instance.objectNode().put("version", 1).put("partitions", count)
           .put("id", UUID.randomUUID().toString)
-        Topic.writeAtomically(settings, json.toString, fsync = true)
+        DiskFiles.writeAtomically(settings, json.toString, fsync = true)
       }
     }
   }
@@ -95,7 +93,7 @@ final class Topic(val root: Path) {
     record.segments.foreach { case (staged, target) =>
       list.addObject().put("staged", staged).put("final", target)
     }
-    Topic.writeAtomically(writerFile(id), json.toString, fsync)
+    DiskFiles.writeAtomically(writerFile(id), json.toString, fsync)
   }
 
   /** Renames a writer's staged files in, those that are still staged. */
@@ -108,7 +106,7 @@ final class Topic(val root: Path) {
         Some(to.getParent)
       } catch { case _: NoSuchFileException => None }
     }
-    if (fsync) folders.distinct.foreach(Topic.sync)
+    if (fsync) folders.distinct.foreach(DiskFiles.sync)
   }
 
   private def finishPending(): Unit = {
@@ -128,17 +126,9 @@ object Topic {
   private val mapper = new ObjectMapper()
   private val monitors = new ConcurrentHashMap[String, Object]()
 
-  def at(path: String): Topic = new Topic(localPath(path))
+  def at(path: String): Topic = new Topic(DiskFiles.path(path))
 
   def partitionName(p: Int): String = f"partition-$p%05d"
-
-  /** A plain path or a `file:` one; a log topic lives on a disk, not in an object store. */
-  def localPath(path: String): Path = {
-    require(path != null && path.nonEmpty, "a log topic needs the option 'path'")
-    val plain = if (path.startsWith("file:")) "/" + path.substring(5).dropWhile(_ == '/') else path
-    require(!plain.matches("[A-Za-z][A-Za-z0-9+.-]+://.*"), s"not a path on a local disk: $path")
-    Paths.get(plain).toAbsolutePath.normalize
-  }
 
   /** Which partition a key belongs to: the same here and in Python, for as long as topics live.
     *
@@ -158,23 +148,4 @@ object Topic {
 
   def missing(root: Path): IllegalStateException =
     new IllegalStateException(s"HEADGATE_TOPIC_MISSING $root")
-
-  /** Writes a small file aside and renames it in, so that nobody ever reads half of it. */
-  def writeAtomically(path: Path, text: String, fsync: Boolean): Unit = {
-    if (fsync) DiskSync.createFolders(path.getParent) else Files.createDirectories(path.getParent)
-    val aside = path.resolveSibling("." + path.getFileName + "." + java.util.UUID.randomUUID)
-    val channel = FileChannel.open(aside, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)
-    try {
-      val bytes = java.nio.ByteBuffer.wrap(text.getBytes(UTF_8))
-      while (bytes.hasRemaining) channel.write(bytes)
-      if (fsync) channel.force(true)
-    } finally channel.close()
-    Files.move(aside, path, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING)
-    if (fsync) sync(path.getParent)
-  }
-
-  /** Makes a file's bytes, or a folder's names, survive a power cut. */
-  def sync(path: Path): Unit = DiskSync.folder(path)
-
-  def deleteQuietly(file: File): Unit = Files.deleteIfExists(file.toPath)
 }

@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.join.Streamin
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.headgate.commit.DiskSync
 import org.apache.spark.sql.headgate.spark.RunningBatch
-import org.apache.spark.sql.headgate.store.{OpenStores, StoreSpec}
+import org.apache.spark.sql.headgate.store.{OpenStores, OperatorId, OperatorMetadata, StoreSpec}
 import org.apache.spark.util.SerializableConfiguration
 
 /**
@@ -24,9 +24,9 @@ trait StatefulStep extends StateStoreWriter { self: SparkPlan =>
 
   override def stateInfo: Option[StatefulOperatorStateInfo] = stateInfoOf
   // decided once: later the execution may already belong to the next batch
-  @transient private lazy val stateInfoOf = batch.map(_.stateInfo(step))
+  @transient private lazy val stateInfoOf = batch.map(_.stateInfo(OperatorId.of(step)))
 
-  override def shortName: String = StatefulStep.operatorName(step)
+  override def shortName: String = OperatorMetadata.name(step)
 
   override def validateAndMaybeEvolveStateSchema(hadoopConf: Configuration, batchId: Long,
       stateSchemaVersion: Int): List[StateSchemaValidationResult] =
@@ -37,7 +37,7 @@ trait StatefulStep extends StateStoreWriter { self: SparkPlan =>
     }
 
   override def operatorStateMetadata(paths: List[List[String]]): OperatorStateMetadata =
-    StatefulStep.metadata(getStateInfo.operatorId, shortName, stores, getStateInfo.numPartitions)
+    OperatorMetadata.of(getStateInfo.operatorId, shortName, stores, getStateInfo.numPartitions)
 
   /**
    * Runs a task on each partition, there where its state is, and commits its stores when it has ended.
@@ -82,19 +82,4 @@ trait StatefulStep extends StateStoreWriter { self: SparkPlan =>
         infos.head.baseStateStoreCkptId.map(_ => infos.map(_.baseStateStoreCkptId.get))))
     }
   }
-}
-
-object StatefulStep {
-  def operatorName(step: String): String = s"headgate:$step"
-
-  /** What Spark keeps about an operator in `state/<operator>/_metadata`. */
-  def metadata(operatorId: Long, name: String, stores: Seq[StoreSpec],
-      partitions: Int): OperatorStateMetadataV1 =
-    OperatorStateMetadataV1(OperatorInfoV1(operatorId, name), stores.map { s =>
-      val prefix = s.encoder match {
-        case p: PrefixKeyScanStateEncoderSpec => p.numColsPrefixKey
-        case _ => 0
-      }
-      StateStoreMetadataV1(s.name, prefix, partitions)
-    }.toArray)
 }

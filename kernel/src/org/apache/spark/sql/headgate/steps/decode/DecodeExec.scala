@@ -1,11 +1,9 @@
-/** Owns the decode step as a physical operator, and how it is planned. */
+/** Owns the decode step as a physical operator. */
 package org.apache.spark.sql.headgate.steps.decode
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanExecBase
 import org.apache.spark.sql.headgate.counters.Counters
@@ -48,13 +46,4 @@ case class DecodeExec(spec: DecodeSpec, output: Seq[Attribute], child: SparkPlan
 
   override protected def withNewChildInternal(newChild: SparkPlan): DecodeExec =
     copy(child = newChild)
-}
-
-object DecodeStrategy {
-
-  /** The physical plan of a decode step, or nothing for any other node. */
-  def plan(session: SparkSession, logical: LogicalPlan): Seq[SparkPlan] = logical match {
-    case Decode(spec, output, child) => DecodeExec(spec, output, PlanLater(child)) :: Nil
-    case _ => Nil
-  }
 }

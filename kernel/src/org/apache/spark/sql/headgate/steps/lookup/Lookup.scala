@@ -2,7 +2,11 @@ package org.apache.spark.sql.headgate.steps.lookup
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{BinaryNode, LogicalPlan}
-import org.apache.spark.sql.headgate.store.{KeepsState, StoreSpec}
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.headgate.planning.PlansItself
+import org.apache.spark.sql.headgate.spark.RunningBatch
+import org.apache.spark.sql.headgate.store.{KeepNormal, KeepsState, KeyMerge, StoreSpec}
 
 /** What becomes of a stream row whose key is not in the table. */
 sealed trait Missing
@@ -38,9 +42,10 @@ case class Lookup(left: LogicalPlan, right: LogicalPlan, step: String, leftKeys:
     rightKeys: Seq[Attribute], value: Attribute, position: Option[Attribute],
     deleted: Option[Attribute], found: AttributeReference, missing: Missing,
     rider: Option[Attribute], held: Option[Attribute])
-  extends BinaryNode with KeepsState {
+  extends BinaryNode with KeepsState with PlansItself {
   override def stores: Seq[StoreSpec] =
     LookupStores.of(rightKeys, value, missing, left.output, rider, held)
+  override def keyMerge(drops: Boolean): KeyMerge = KeepNormal
   override def output: Seq[Attribute] = left.output :+ found
   override def producedAttributes: AttributeSet = AttributeSet(found)
 
@@ -53,6 +58,10 @@ case class Lookup(left: LogicalPlan, right: LogicalPlan, step: String, leftKeys:
     }
     stream ++ right.outputSet
   }
+
+  override def physical(session: SparkSession, planLater: LogicalPlan => SparkPlan): SparkPlan =
+    LookupExec(planLater(left), planLater(right), step, leftKeys, rightKeys, value, position, deleted,
+      found, missing, rider, held, RunningBatch.of(session))
 
   override protected def withNewChildrenInternal(l: LogicalPlan, r: LogicalPlan): Lookup =
     copy(left = l, right = r)

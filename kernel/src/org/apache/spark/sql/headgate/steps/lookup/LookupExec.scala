@@ -76,7 +76,7 @@ case class LookupExec(left: SparkPlan, right: SparkPlan, step: String, leftKeys:
         counter("state_inserted"), counter("state_removed"),
         added, removed), if (waits) Some(deadlines) else None, held, times,
       batch.fold(Long.MinValue)(b => Saturating.micros(b.watermarkMs)),
-      batch.exists(_.execution.isFirstBatch), TaskFailures.every(session))
+      batch.exists(_.isFirst), TaskFailures.every(session))
     runTasks[LookupTask](left.execute(), Some(right.execute()))((_, opened, stream, rows, finished) =>
       new LookupTask(plan, opened, stream, rows, task => {
         longMetric("headgateCacheHits") += task.cacheHits

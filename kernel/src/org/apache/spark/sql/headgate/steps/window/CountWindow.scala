@@ -12,6 +12,7 @@ import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.headgate.batch.OnceABatch
 import org.apache.spark.sql.headgate.counters.Counters
+import org.apache.spark.sql.headgate.planning.PlansItself
 import org.apache.spark.sql.headgate.spark.RunningBatch
 import org.apache.spark.sql.headgate.steps.core.StatefulStep
 import org.apache.spark.sql.headgate.store.{KeepsState, StoreSpec}
@@ -27,24 +28,20 @@ import org.apache.spark.sql.headgate.time.Drained
  *               the times are those of the first and last row, the child's last two results
  */
 case class CountWindow(child: LogicalPlan, step: String, size: Long, every: Long, keys: Int,
-    stores: Seq[StoreSpec], output: Seq[Attribute]) extends UnaryNode with KeepsState {
+    stores: Seq[StoreSpec], output: Seq[Attribute]) extends UnaryNode with KeepsState with PlansItself {
   override def producedAttributes: AttributeSet = AttributeSet(output)
   @transient override lazy val references: AttributeSet = child.outputSet
-  override protected def withNewChildInternal(c: LogicalPlan): CountWindow = copy(child = c)
-}
-
-object CountWindow {
-  def plan(session: SparkSession, window: CountWindow, planLater: LogicalPlan => SparkPlan): SparkPlan = {
-    val aggregate = KeyedWindow.aggregation(window.child)
-    val PhysicalAggregation(grouping, functions, results, child) = aggregate: @unchecked
-    val layout = CountStores.layout(aggregate, window.keys)
-    require(layout.map(_.toJson) == window.stores.map(_.toJson),
-      s"the optimizer changed the state of '${window.step}' from ${window.stores} to $layout")
+  override def physical(session: SparkSession, planLater: LogicalPlan => SparkPlan): SparkPlan = {
+    val aggregate = KeyedWindow.aggregation(child)
+    val PhysicalAggregation(grouping, functions, results, rows) = aggregate: @unchecked
+    val layout = CountStores.layout(aggregate, keys)
+    require(layout.map(_.toJson) == stores.map(_.toJson),
+      s"the optimizer changed the state of '$step' from $stores to $layout")
     val groups = grouping.map(_.toAttribute)
-    CountWindowExec(planLater(child), window.step, window.size, window.every, groups.take(window.keys),
-      groups(window.keys), functions, results.drop(groups.length), window.stores, window.output,
-      RunningBatch.of(session))
+    CountWindowExec(planLater(rows), step, size, every, groups.take(keys), groups(keys), functions,
+      results.drop(groups.length), stores, output, RunningBatch.of(session))
   }
+  override protected def withNewChildInternal(c: LogicalPlan): CountWindow = copy(child = c)
 }
 
 case class CountWindowExec(child: SparkPlan, step: String, size: Long, every: Long,

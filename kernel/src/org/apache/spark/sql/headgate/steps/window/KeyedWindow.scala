@@ -5,7 +5,10 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.optimizer.{CollapseProject, DecimalAggregates, ReplaceExpressions}
 import org.apache.spark.sql.catalyst.planning.PhysicalAggregation
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan, Project, UnaryNode}
-import org.apache.spark.sql.headgate.store.{KeepsState, StoreSpec}
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.headgate.planning.PlansItself
+import org.apache.spark.sql.headgate.store.{KeepsState, KeyMerge, StoreSpec}
 import org.apache.spark.sql.types._
 
 /**
@@ -21,12 +24,15 @@ import org.apache.spark.sql.types._
  */
 case class KeyedWindow(child: LogicalPlan, spec: Windowing, keys: Int, stores: Seq[StoreSpec],
     conditions: Seq[Expression], lateRow: Option[StructType], late: LateBefore,
-    output: Seq[Attribute]) extends UnaryNode with KeepsState {
+    output: Seq[Attribute]) extends UnaryNode with KeepsState with PlansItself {
   override def step: String = spec.step
   /** The aggregate functions, whose buffers the state has. */
   def functions: Seq[AggregateExpression] = KeyedWindow.functions(KeyedWindow.aggregation(child))._1
+  override def keyMerge(drops: Boolean): KeyMerge = MergeWindows(functions, spec.session)
   override def producedAttributes: AttributeSet = AttributeSet(output)
   @transient override lazy val references: AttributeSet = child.outputSet
+  override def physical(session: SparkSession, planLater: LogicalPlan => SparkPlan): SparkPlan =
+    WindowStrategy.plan(session, this, planLater)
   override protected def withNewChildInternal(c: LogicalPlan): KeyedWindow = copy(child = c)
 }
 

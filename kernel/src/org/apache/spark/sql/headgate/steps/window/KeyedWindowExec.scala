@@ -72,7 +72,7 @@ case class KeyedWindowExec(child: SparkPlan, spec: Windowing, keys: Seq[Attribut
     def counter(output: String) = Counters.register(session, step, output)
     val plan = WindowPlan(spec, keys, end, lateBytes, child.output, functions, count, results,
       conditions, lateRow, output, stores, before, now, due, clock,
-      batch.exists(_.execution.isFirstBatch), batch.fold(0L)(_.id),
+      batch.exists(_.isFirst), batch.fold(0L)(_.id),
       WindowCounters(counter("records_in"), counter("records_out"), counter("records_out_late"),
         counter("state_inserted"), counter("state_removed")), TaskFailures.every(session))
     runTasks[WindowTask](child.execute())((_, opened, rows, _, finished) =>

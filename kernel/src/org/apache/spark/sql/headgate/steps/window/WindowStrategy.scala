@@ -18,7 +18,7 @@ object WindowStrategy {
     require(layout.map(_.toJson) == window.stores.map(_.toJson),
       s"the optimizer changed the state of '${window.step}' from ${window.stores} to $layout")
     val batch = RunningBatch.of(session)
-    val partitions = batch.fold(1)(_.stateInfo(window.step).numPartitions)
+    val partitions = batch.fold(1)(_.statePartitions)
     val groups = grouping.map(_.toAttribute)
     val keys = groups.take(window.keys)
     val partial = aggregated(Partial, None, None, grouping, functions, 0, planLater(child))

@@ -1,4 +1,5 @@
-package org.apache.spark.sql.headgate.steps.window
+/** Owns the windows as Python calls them. */
+package org.apache.spark.sql.headgate.api
 
 import java.util.{List => JList}
 
@@ -8,11 +9,13 @@ import org.apache.spark.sql.{Column, DataFrame => ApiFrame}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, EventTimeWatermark, Filter, LogicalPlan, Project}
-import org.apache.spark.sql.classic.{DataFrame, Dataset, ExpressionUtils}
+import org.apache.spark.sql.classic.ExpressionUtils
 import org.apache.spark.sql.functions.{col, count, explode, lit, max, min, struct, when}
+import org.apache.spark.sql.headgate.spark.Frames
+import org.apache.spark.sql.headgate.steps.window.{
+  CountStores, CountWindow, IsClosed, KeyedWindow, LateBefore, OneKey, OpenWindowEnd, OpenWindowEnds, PackedRow, SessionEnd, Windowing}
 import org.apache.spark.sql.types._
 
-/** What headgate/kernel.py calls for windows. */
 object WindowApi {
   private val Unmarked = "__hg_end_unmarked"
   private val End = "__hg_end"
@@ -38,15 +41,15 @@ object WindowApi {
     val grouped = inWindows(stream, window, late, time, Option(row).map(_.asScala.toSeq))
       .groupBy((keyNames ++ Seq(End, Late)).map(quoted): _*)
     val all = aggregates.asScala.toSeq :+ count(lit(1)).as(Count)
-    val made = grouped.agg(all.head, all.tail: _*).asInstanceOf[DataFrame]
-    val aggregate = sorted(made.queryExecution.analyzed.asInstanceOf[Aggregate])
+    val made = grouped.agg(all.head, all.tail: _*)
+    val aggregate = sorted(Frames.plan(made).asInstanceOf[Aggregate])
     val lateRow = Option(row).map(_ => stream.select(row.asScala.map(quoted).toSeq: _*).schema.asNullable)
     val output = outputOf(aggregate, names.asScala.toSeq, aggregate.output.slice(
       keyNames.length + 2, aggregate.output.length - 1), timeName) ++ lateRow.map(AttributeReference(lateName, _)())
     val tested = conditions.asScala.toSeq.map { c =>
-      made.filter(c).queryExecution.analyzed.collectFirst { case f: Filter => f.condition }.get
+      Frames.plan(made.filter(c)).collectFirst { case f: Filter => f.condition }.get
     }
-    Dataset.ofRows(made.sparkSession, KeyedWindow(aggregate, window, keyNames.length,
+    Frames.like(made, KeyedWindow(aggregate, window, keyNames.length,
       KeyedWindow.layout(aggregate, keyNames.length, window), tested, lateRow, late, output))
   }
 
@@ -63,10 +66,10 @@ object WindowApi {
     val at = Option(time).map(quoted).getOrElse(lit(null).cast(TimestampType))
     val all = aggregates.asScala.toSeq ++ Seq(min(at).as(First), max(at).as(Last))
     val made = stream.select(col("*"), quoted(position).as(Place, marked))
-      .groupBy((keyNames :+ Place).map(quoted): _*).agg(all.head, all.tail: _*).asInstanceOf[DataFrame]
-    val aggregate = sorted(made.queryExecution.analyzed.asInstanceOf[Aggregate])
+      .groupBy((keyNames :+ Place).map(quoted): _*).agg(all.head, all.tail: _*)
+    val aggregate = sorted(Frames.plan(made).asInstanceOf[Aggregate])
     val results = aggregate.output.slice(keyNames.length + 1, aggregate.output.length - 2)
-    Dataset.ofRows(made.sparkSession, CountWindow(aggregate, step, size, every, keyNames.length,
+    Frames.like(made, CountWindow(aggregate, step, size, every, keyNames.length,
       CountStores.layout(aggregate, keyNames.length),
       outputOf(aggregate, names.asScala.toSeq, results, timeName)))
   }
@@ -121,7 +124,7 @@ object WindowApi {
 
   /** Why these aggregates, or keys that are selected, cannot be used in windows, or null. */
   def problem(made: ApiFrame): String = {
-    val plan: LogicalPlan = made.asInstanceOf[DataFrame].queryExecution.analyzed
+    val plan: LogicalPlan = Frames.plan(made)
     // the optimizer leaves it out of the columns that an aggregation is grouped by
     val constant = plan match {
       case Project(keys, _) => keys.collect { case a: Alias if a.child.foldable => s"${a.child.sql} is the same in every row" }

@@ -1,32 +1,19 @@
-/** Owns what the Pulsar sinks of a job are told, and the names and numbers that are made for them. */
+/** Owns what the tasks of a job's Pulsar sinks have to know, and the names and numbers made for them. */
 package org.apache.spark.sql.headgate.sinks.pulsar
 
-import org.apache.spark.sql.headgate.brokers.pulsar.{PulsarAccess, PulsarTopics}
-import org.apache.spark.sql.headgate.sinks.core.{ByTask, ByTaskPlan, JobSpec}
-
-/** What a Pulsar sink has beside its topic.
-  *
-  * @param lead which of order_by, key, value, properties and event_time come first in the sink's
-  *             struct, in order
-  * @param entryRows how many rows one entry of the topic has at most, if delivery is exactly once
-  */
-case class PulsarOptions(
-    lead: Seq[String], exactlyOnce: Boolean, access: PulsarAccess, entryRows: Int) {
-  lead.foreach(part => require(PulsarOptions.Parts.contains(part), s"no part '$part' of a message"))
-}
-
-object PulsarOptions {
-  val Parts: Seq[String] = Seq("order_by", "key", "value", "properties", "event_time")
-}
+import org.apache.spark.sql.headgate.brokers.pulsar.PulsarTopics
+import org.apache.spark.sql.headgate.commit.DiskFiles
+import org.apache.spark.sql.headgate.sinks.core.{JobSpec, TaskPlace, TaskPlan, TaskSinks}
+import org.apache.spark.sql.types.StructType
 
 /** What tasks are told of one sink.
   *
   * @param names of its producers, up to the number of the task
-  * @param topic with tenant and namespace
   * @param partitions of the topic that this batch's rows go to; 0: the topic is not partitioned
   */
 case class PulsarPlan(
-    names: String, topic: String, partitions: Int, options: PulsarOptions) {
+    names: String, partitions: Int, options: PulsarOptions, schema: StructType) {
+  import options.topic
 
   /** How many topics there are to write to. */
   def lanes: Int = math.max(1, partitions)
@@ -41,7 +28,7 @@ object PulsarPlan {
 
   /** The run is in it: a fresh start or a restore counts its batches anew, and writes them. */
   def names(spec: JobSpec, sink: String): String =
-    "headgate." + Seq(spec.job, spec.runKey, sink).map(JobSpec.fileName).mkString(".") + "."
+    "headgate." + Seq(spec.job, spec.runKey, sink).map(DiskFiles.fileName).mkString(".") + "."
 }
 
 /** All Pulsar sinks of a job.
@@ -51,11 +38,10 @@ object PulsarPlan {
   * @param sinks by the sink's number
   * @param mayBeOut whether the batch may have been run before, by an earlier start of the query
   */
-case class PulsarPlans(run: String, start: String, sinks: Map[Int, PulsarPlan], mayBeOut: Boolean)
-  extends ByTaskPlan {
-  override def kind: String = "pulsar"
-  override def open(task: Int, batch: Long, timeZone: String): ByTask =
-    new PulsarTasks(this, task, batch, timeZone)
+case class PulsarPlans(
+    run: String, start: String, sinks: Map[Int, PulsarPlan], mayBeOut: Boolean, timeZone: String)
+  extends TaskPlan {
+  override def open(task: TaskPlace): TaskSinks = new PulsarTasks(this, task.task, task.batch)
 }
 
 /** Row `n` of a task in batch `b` has the number `b << 32 | n`: they grow with both. */
