@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Project
 import org.apache.spark.sql.headgate.planning.{
   Branch, Carry, Chain, CountRows, Inspect, ObserveTime, SplitBuilder, Tee, Unplaced}
 import org.apache.spark.sql.headgate.sinks.core.RowPlaces
-import org.apache.spark.sql.headgate.spark.Frames
+import org.apache.spark.sql.headgate.spark.{Frames, Sessions}
 import org.apache.spark.sql.headgate.store.NormalKeys
 import org.apache.spark.sql.types.{DataType, StructType}
 
@@ -18,7 +18,7 @@ object FrameApi {
 
   /** An empty streaming DataFrame: steps are analysed on it while the graph is built. */
   def prototype(session: ApiSession, schemaJson: String): ApiFrame =
-    Frames.of(Frames.session(session),
+    Frames.of(Sessions.of(session),
       Inspect.prototype(DataType.fromJson(schemaJson).asInstanceOf[StructType]))
 
   def stateful(df: ApiFrame): String = Inspect.stateful(Frames.plan(df))

@@ -6,15 +6,14 @@ import java.util.UUID
 import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.sql.{DataFrame => ApiFrame, SparkSession => ApiSession}
-import org.apache.spark.sql.classic.DataFrame
 import org.apache.spark.sql.headgate.batch.{BatchGuards, JobClock, OnceABatch, StopAfterBatch}
 import org.apache.spark.sql.headgate.commit.{Fence, HomeProbe}
 import org.apache.spark.sql.headgate.counters.Counters
 import org.apache.spark.sql.headgate.sinks.core.SinkProvider
-import org.apache.spark.sql.headgate.spark.Frames
+import org.apache.spark.sql.headgate.spark.{Frames, RunningQuery, Sessions}
 import org.apache.spark.sql.headgate.testing.Failpoints
 import org.apache.spark.sql.headgate.time.{Drained, JobTimes}
-import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, Trigger}
+import org.apache.spark.sql.streaming.{StreamingQuery, Trigger}
 
 object QueryApi {
 
@@ -29,11 +28,9 @@ object QueryApi {
     val session = Frames.session(df)
     val sink = new SinkProvider().getTable(df.schema, Array.empty, new java.util.HashMap[String, String]())
     JobTimes.starting(session, eventTime)(Drained.starting(session, drain)(
-      session.sessionState.streamingQueryManager.startQuery(
-      userSpecifiedName = Some(name), userSpecifiedCheckpointLocation = Some(checkpoint), df = df.asInstanceOf[DataFrame],
-      extraOptions = Map("spec" -> spec), sink = sink, outputMode = OutputMode.Append(),
-      trigger = if (everyMs < 0) Trigger.AvailableNow() else Trigger.ProcessingTime(everyMs),
-      triggerClock = new JobClock(session))))
+      RunningQuery.start(df, name, checkpoint, sink, Map("spec" -> spec),
+        if (everyMs < 0) Trigger.AvailableNow() else Trigger.ProcessingTime(everyMs),
+        new JobClock(session))))
   }
 
   /** Lets the running batch of a query end, and starts no other. */
@@ -70,5 +67,5 @@ object QueryApi {
   }
 
   private def hadoop(session: ApiSession): Configuration =
-    Frames.session(session).sessionState.newHadoopConf()
+    Sessions.hadoop(Sessions.of(session))
 }

@@ -9,7 +9,6 @@ import org.apache.spark.sql.{Column, DataFrame => ApiFrame}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, EventTimeWatermark, Filter, LogicalPlan, Project}
-import org.apache.spark.sql.classic.ExpressionUtils
 import org.apache.spark.sql.functions.{col, count, explode, lit, max, min, struct, when}
 import org.apache.spark.sql.headgate.spark.Frames
 import org.apache.spark.sql.headgate.steps.window.{
@@ -76,7 +75,7 @@ object WindowApi {
 
   /** The stream with a key that is the same for all rows. */
   def unkeyed(stream: ApiFrame, name: String): ApiFrame =
-    stream.withColumn(name, ExpressionUtils.column(OneKey()))
+    stream.withColumn(name, Frames.column(OneKey()))
 
   private def outputOf(aggregate: Aggregate, names: Seq[String], results: Seq[Attribute],
       timeName: String): Seq[Attribute] = {
@@ -96,19 +95,19 @@ object WindowApi {
   /** The stream with a row for each open window; one without an end, for `.late`, if there is none. */
   private def inWindows(stream: ApiFrame, window: Windowing, late: LateBefore, time: String,
       row: Option[Seq[String]]): ApiFrame = {
-    val at = ExpressionUtils.expression(quoted(time))
+    val at = Frames.expression(quoted(time))
     val end =
-      if (window.session) ExpressionUtils.column(SessionEnd(at, window.size))
-      else if (window.slide == window.size) ExpressionUtils.column(
+      if (window.session) Frames.column(SessionEnd(at, window.size))
+      else if (window.slide == window.size) Frames.column(
         OpenWindowEnd(at, late, window.size, window.offset, window.lateness))
-      else explode(ExpressionUtils.column(
+      else explode(Frames.column(
         OpenWindowEnds(at, late, window.size, window.slide, window.offset, window.lateness)))
     // a session that this row would end may be closed, and yet the row may lengthen an open one
-    val closed = ExpressionUtils.column(
-      IsClosed(ExpressionUtils.expression(col(Unmarked)), late, window.lateness))
+    val closed = Frames.column(
+      IsClosed(Frames.expression(col(Unmarked)), late, window.lateness))
     val rest = row match {
-      case Some(columns) => ExpressionUtils.column(PackedRow(
-        ExpressionUtils.expression(struct(columns.map(quoted): _*))))
+      case Some(columns) => Frames.column(PackedRow(
+        Frames.expression(struct(columns.map(quoted): _*))))
       case None => lit(true)
     }
     stream.select(col("*"), end.as(Unmarked)) // an exploded column keeps no metadata

@@ -6,8 +6,7 @@ import java.util.concurrent.ConcurrentHashMap
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.headgate.spark.RunningBatch
+import org.apache.spark.sql.headgate.spark.{RunningBatch, Session, Sessions}
 
 /** Throws if a batch must not go on. */
 trait BatchGuard {
@@ -29,10 +28,10 @@ object BatchGuards {
     * The sink calls it before the first task of a batch, so that no task that commits by itself has
     * begun, and again when all tasks have read their rows, before the driver commits any.
     */
-  def check(session: SparkSession): Unit = if (!guards.isEmpty) {
-    RunningBatch.current(session).foreach { batch =>
+  def check(session: Session): Unit = if (!guards.isEmpty) {
+    RunningBatch.of(session).foreach { batch =>
       val folder = new Path(batch.checkpointLocation).getParent
-      Option(guards.get(nameOf(folder, session.sessionState.newHadoopConf()))).foreach(_.check())
+      Option(guards.get(nameOf(folder, Sessions.hadoop(session)))).foreach(_.check())
     }
   }
 

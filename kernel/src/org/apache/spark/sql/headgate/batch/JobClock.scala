@@ -3,8 +3,7 @@ package org.apache.spark.sql.headgate.batch
 import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
 
-import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.headgate.spark.{RunningQuery, Session}
 import org.apache.spark.util.{Clock, SystemClock}
 
 /**
@@ -14,7 +13,7 @@ import org.apache.spark.util.{Clock, SystemClock}
  * batch may take, so a job that is behind would stay behind. Here it goes on at once while any
  * source has records left; a stop or a checkpoint that was asked for does not wait either.
  */
-final class JobClock(session: SparkSession) extends Clock {
+final class JobClock(session: Session) extends Clock {
   private val system = new SystemClock
   private val offset = JobClock.offset(session)
 
@@ -30,22 +29,10 @@ final class JobClock(session: SparkSession) extends Clock {
     now
   }
 
-  private def triggerAsked: Boolean = {
-    val query = running
-    query != null && JobClock.asked.remove(query.runId)
-  }
+  private def triggerAsked: Boolean =
+    RunningQuery.of(session).exists(query => JobClock.asked.remove(query.runId))
 
-  private def running: StreamExecution = {
-    val id = session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY)
-    if (id == null) null else session.sharedState.activeStreamingQueries.get(UUID.fromString(id))
-  }
-
-  private def behind: Boolean = {
-    val query = running
-    val last = if (query == null) null else query.lastProgress
-    last != null && last.numInputRows > 0 &&
-      last.sources.exists(s => s.latestOffset != null && s.endOffset != s.latestOffset)
-  }
+  private def behind: Boolean = RunningQuery.of(session).exists(_.isBehind)
 }
 
 object JobClock {
@@ -57,5 +44,5 @@ object JobClock {
   /** Lets the query's next trigger begin now. */
   def triggerNow(queryRunId: String): Unit = asked.add(UUID.fromString(queryRunId))
 
-  def offset(session: SparkSession): Long = session.conf.getOption(OffsetKey).fold(0L)(_.toLong)
+  def offset(session: Session): Long = session.conf.getOption(OffsetKey).fold(0L)(_.toLong)
 }

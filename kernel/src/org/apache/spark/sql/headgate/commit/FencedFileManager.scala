@@ -5,10 +5,8 @@ import java.nio.file.Files
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FSDataInputStream, Path, PathFilter}
 
-import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
-import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
+import org.apache.spark.sql.headgate.spark.{CheckpointFileManager, CheckpointFiles, CheckpointStream}
 import org.apache.spark.sql.headgate.testing.Failpoints
-import org.apache.spark.sql.internal.SQLConf
 
 /**
  * Spark's own manager of checkpoint files, with files on a local disk written by [[LocalFile]], and a
@@ -23,14 +21,10 @@ import org.apache.spark.sql.internal.SQLConf
 class FencedFileManager(path: Path, hadoop: Configuration) extends CheckpointFileManager {
   HomeProbe.guard(hadoop)
 
-  private val files = {
-    val plain = new Configuration(hadoop)
-    plain.unset(SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key)
-    CheckpointFileManager.create(path, plain)
-  }
+  private val files = CheckpointFiles.plain(path, hadoop)
   private val onDisk = Durability.onDisk(hadoop)
 
-  override def createAtomic(file: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream = {
+  override def createAtomic(file: Path, overwriteIfPossible: Boolean): CheckpointStream = {
     val stream =
       if (files.isLocal) LocalFile.create(file, overwriteIfPossible, sync(file), () => beforeItAppears(file))
       else files.createAtomic(file, overwriteIfPossible)
@@ -77,8 +71,8 @@ object FencedFileManager {
 }
 
 /** The file appears when the stream is closed, and so within the fence or not at all. */
-private final class FencedStream(stream: CancellableFSDataOutputStream, file: Path, fence: Fence)
-  extends CancellableFSDataOutputStream(stream) {
+private final class FencedStream(stream: CheckpointStream, file: Path, fence: Fence)
+  extends CheckpointStream(stream) {
   override def close(): Unit =
     try fence.section {
       reach(Failpoints.BeforeCommit)

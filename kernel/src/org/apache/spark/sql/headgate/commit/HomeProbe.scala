@@ -12,9 +12,9 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
+import org.apache.spark.sql.headgate.spark.{Session, Sessions}
 import org.apache.spark.{SparkEnv, TaskContext}
 import org.apache.spark.sql.{SparkSession => ApiSession}
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.storage.BlockManagerId
 import org.apache.spark.util.SerializableConfiguration
 
@@ -40,9 +40,9 @@ case class ProbeAnswer(executor: String, host: String, kind: String, text: Strin
  *
  * @param folder a new folder in the home
  */
-final class HomeProbe(session: SparkSession, folder: String, nonce: String) {
+final class HomeProbe(session: Session, folder: String, nonce: String) {
   private val context = session.sparkContext
-  private val hadoop = session.sessionState.newHadoopConf()
+  private val hadoop = Sessions.hadoop(session)
   private val root = new Path(folder)
   private val seen = ConcurrentHashMap.newKeySet[String]()
   @volatile private var problem: String = _
@@ -121,7 +121,7 @@ object HomeProbe {
   private val guarded = ConcurrentHashMap.newKeySet[String]()
 
   def create(session: ApiSession, folder: String, nonce: String): HomeProbe = {
-    val probe = new HomeProbe(session.asInstanceOf[SparkSession], folder, nonce)
+    val probe = new HomeProbe(Sessions.of(session), folder, nonce)
     probe.open()
     probe
   }

@@ -7,7 +7,7 @@ import java.util.zip.CRC32
 
 import org.apache.hadoop.fs.{FileAlreadyExistsException, Path => HadoopPath}
 
-import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
+import org.apache.spark.sql.headgate.spark.CheckpointStream
 
 /** When a file is brought to the disk. */
 private[headgate] sealed trait Sync
@@ -31,7 +31,7 @@ private[headgate] object Sync {
  */
 private[headgate] final class LocalFile(file: HadoopPath, overwrite: Boolean, temporary: Path,
     sums: LocalFile.Sums, sync: Sync, before: () => Unit)
-  extends CancellableFSDataOutputStream(sums) {
+  extends CheckpointStream(sums) {
 
   private val target = LocalFile.local(file)
   private val checksums = LocalFile.beside(target, ".crc")

@@ -9,8 +9,7 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.{JsonNodeFactory, ObjectNode}
 
-import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.headgate.spark.RunningBatch
+import org.apache.spark.sql.headgate.spark.{RunningBatch, RunningQuery, Session}
 
 /** How far the sources are after a batch: what `offsets/N` of Spark's checkpoint says. */
 case class Position(timeMs: Long, watermarkMs: Long, offsets: Seq[String]) {
@@ -86,11 +85,9 @@ object Marker {
     catch { case _: com.fasterxml.jackson.core.JacksonException => Marker(batch) }
 
   /** Of the batch that runs on this thread: what its sinks leave when they have it. */
-  def ofRunning(session: SparkSession, owner: String): Option[Marker] =
-    for (query <- RunningBatch.query(session); batch <- RunningBatch.of(session)) yield {
-      val position = query.offsetLog.get(batch.id).map { entry =>
-        Position(batch.timeMs, batch.watermarkMs, entry.offsets.map(_.fold("-")(_.json)))
-      }
+  def ofRunning(session: Session, owner: String): Option[Marker] =
+    for (query <- RunningQuery.of(session); batch <- RunningBatch.of(session)) yield {
+      val position = query.offsetsOf(batch.id).map(Position(batch.timeMs, batch.watermarkMs, _))
       Marker(batch.id, position.fold("")(_.fingerprint), owner, position)
     }
 }

@@ -13,9 +13,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{ChecksumException, Path}
 
 import org.apache.spark.sql.{SparkSession => ApiSession}
-import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.streaming.checkpointing.Checksum
-import org.apache.spark.util.SerializableConfiguration
+import org.apache.spark.sql.headgate.spark.{CheckpointFiles, Sessions}
 
 /**
  * Reads whole files through Hadoop, which compares them with its own `.X.crc` where there is one,
@@ -26,10 +24,9 @@ object VerifyFiles {
 
   /** By path, what is wrong with it; paths with which nothing is wrong are left out. */
   def run(api: ApiSession, paths: JList[String]): JMap[String, String] = {
-    val session = api.asInstanceOf[SparkSession]
+    val session = Sessions.of(api)
     val all = paths.asScala.toSeq
-    val hadoop = SerializableConfiguration.broadcast(session.sparkContext,
-      session.sessionState.newHadoopConf())
+    val hadoop = Sessions.broadcastHadoop(session)
     val slices = math.max(1, math.min((all.length + FilesATask - 1) / FilesATask, 1024))
     val wrong = session.sparkContext.parallelize(all, slices).flatMap { path =>
       wrongWith(new Path(path), hadoop.value.value).map(path -> _)
@@ -43,12 +40,12 @@ object VerifyFiles {
       val side = path.suffix(".crc")
       val expected =
         if (path.getName.endsWith(".crc") || !fs.exists(side)) None
-        else Some(Checksum.fromJson(new String(all(fs.open(side)), UTF_8)))
+        else Some(CheckpointFiles.checksum(new String(all(fs.open(side)), UTF_8)))
       val in = new CheckedInputStream(fs.open(path), new CRC32C())
       val size = try in.transferTo(java.io.OutputStream.nullOutputStream()) finally in.close()
-      expected.flatMap { e =>
-        if (e.mainFileSize != size) Some(s"it has $size bytes instead of ${e.mainFileSize}")
-        else if (e.value != in.getChecksum.getValue.toInt) Some("its checksum is another")
+      expected.flatMap { case (bytes, sum) =>
+        if (bytes != size) Some(s"it has $size bytes instead of $bytes")
+        else if (sum != in.getChecksum.getValue.toInt) Some("its checksum is another")
         else None
       }
     } catch {

@@ -10,8 +10,7 @@ import org.json4s._
 import org.json4s.jackson.JsonMethods
 
 import org.apache.spark.TaskContext
-import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.headgate.spark.RunningBatch
+import org.apache.spark.sql.headgate.spark.{RunningBatch, Session}
 import org.apache.spark.util.AccumulatorV2
 
 /**
@@ -87,7 +86,7 @@ object Counters {
   private val runs = new ConcurrentHashMap[UUID, RunCounters]()
 
   /** A new counter of the batch that is being planned or executed on this thread (driver only). */
-  def register(session: SparkSession, step: String, output: String): StepCounter = {
+  def register(session: Session, step: String, output: String): StepCounter = {
     val counter = new StepCounter
     session.sparkContext.register(counter, s"headgate $step $output")
     keep(session, Named(step, () => Map(output -> counter.value.longValue)))
@@ -95,18 +94,18 @@ object Counters {
   }
 
   /** A counter of names that are not known before the batch has run (driver only). */
-  def registerNamed(session: SparkSession, step: String): NamedCounter = {
+  def registerNamed(session: Session, step: String): NamedCounter = {
     val counter = new NamedCounter
     session.sparkContext.register(counter, s"headgate $step counts")
     keep(session, Named(step, () => counter.value))
     counter
   }
 
-  private def keep(session: SparkSession, named: Named): Unit =
-    RunningBatch.current(session).foreach { batch =>
+  private def keep(session: Session, named: Named): Unit =
+    RunningBatch.of(session).foreach { batch =>
       val run = runs.computeIfAbsent(batch.runId, _ => new RunCounters)
       run.synchronized {
-        run.batches.getOrElseUpdate(batch.currentBatchId, mutable.ArrayBuffer.empty) += named
+        run.batches.getOrElseUpdate(batch.id, mutable.ArrayBuffer.empty) += named
         while (run.batches.size > KeptBatches) run.batches -= run.batches.firstKey
       }
     }

@@ -3,11 +3,11 @@ package org.apache.spark.sql.headgate.planning
 
 import org.apache.spark.sql.{SparkSession => ApiSession, SparkSessionExtensions}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+import org.apache.spark.sql.headgate.spark.{Session, Sessions}
 
 /** Lets each of our logical nodes plan itself. */
-class HeadgateStrategy(session: SparkSession) extends SparkStrategy {
+class HeadgateStrategy(session: Session) extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
     case node: PlansItself => node.physical(session, planLater) :: Nil
     case _ => Nil
@@ -17,5 +17,5 @@ class HeadgateStrategy(session: SparkSession) extends SparkStrategy {
 /** Named in spark.sql.extensions. */
 class HeadgateExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(e: SparkSessionExtensions): Unit =
-    e.injectPlannerStrategy((s: ApiSession) => new HeadgateStrategy(s.asInstanceOf[SparkSession]))
+    e.injectPlannerStrategy((s: ApiSession) => new HeadgateStrategy(Sessions.of(s)))
 }

@@ -6,15 +6,15 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.headgate.spark.Session
 import org.apache.spark.sql.headgate.time.{JobTimes, NewestTime}
 
 /** Rows pass as they are; the newest event time among them is kept for the job's watermark. */
 case class ObserveTime(child: LogicalPlan, source: String, at: Attribute)
   extends UnaryNode with PlansItself {
   override def output: Seq[Attribute] = child.output
-  override def physical(session: SparkSession, planLater: LogicalPlan => SparkPlan): SparkPlan =
+  override def physical(session: Session, planLater: LogicalPlan => SparkPlan): SparkPlan =
     ObserveTimeExec(planLater(child), source, at)
   override protected def withNewChildInternal(c: LogicalPlan): ObserveTime = copy(child = c)
 }

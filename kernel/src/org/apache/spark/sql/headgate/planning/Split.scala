@@ -5,9 +5,9 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
 import org.apache.spark.sql.catalyst.plans.physical._
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.headgate.counters.{Counters, StepCounter}
+import org.apache.spark.sql.headgate.spark.Session
 
 /**
  * Every user of a shared stream fed in one pass: each row of the child is tried on each branch and
@@ -28,7 +28,7 @@ case class Split(child: LogicalPlan, conditions: Seq[Seq[Expression]],
   override def producedAttributes: AttributeSet = AttributeSet(output)
   @transient override lazy val references: AttributeSet = AttributeSet.fromAttributeSets(
     (conditions.flatten ++ values.flatten ++ isRiding ++ riderValues).map(_.references))
-  override def physical(session: SparkSession, planLater: LogicalPlan => SparkPlan): SparkPlan =
+  override def physical(session: Session, planLater: LogicalPlan => SparkPlan): SparkPlan =
     SplitExec(planLater(child), conditions, counted, values, isRiding, ridersPass, riderValues, output)
   override protected def withNewChildInternal(c: LogicalPlan): Split = copy(child = c)
 }

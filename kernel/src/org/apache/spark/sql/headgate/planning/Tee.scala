@@ -5,8 +5,8 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, SortOrder}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
 import org.apache.spark.sql.catalyst.plans.physical.{Partitioning, UnknownPartitioning}
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.headgate.spark.Session
 
 /**
  * A stream that several steps use. It stands above a repartition and claims every column, so that
@@ -15,7 +15,7 @@ import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 case class Tee(child: LogicalPlan) extends UnaryNode with PlansItself {
   override def output: Seq[Attribute] = child.output
   @transient override lazy val references: AttributeSet = child.outputSet
-  override def physical(session: SparkSession, planLater: LogicalPlan => SparkPlan): SparkPlan =
+  override def physical(session: Session, planLater: LogicalPlan => SparkPlan): SparkPlan =
     TeeExec(planLater(child))
   override protected def withNewChildInternal(c: LogicalPlan): Tee = copy(child = c)
 }
@@ -35,7 +35,7 @@ case class TeeExec(child: SparkPlan) extends UnaryExecNode {
 case class Unplaced(child: LogicalPlan) extends UnaryNode with PlansItself {
   override def output: Seq[Attribute] = child.output
   @transient override lazy val references: AttributeSet = child.outputSet
-  override def physical(session: SparkSession, planLater: LogicalPlan => SparkPlan): SparkPlan =
+  override def physical(session: Session, planLater: LogicalPlan => SparkPlan): SparkPlan =
     UnplacedExec(planLater(child))
   override protected def withNewChildInternal(c: LogicalPlan): Unplaced = copy(child = c)
 }

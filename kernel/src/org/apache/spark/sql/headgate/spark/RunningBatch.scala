@@ -2,9 +2,8 @@ package org.apache.spark.sql.headgate.spark
 
 import java.util.UUID
 
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorStateInfo
-import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, MicroBatchExecution, StreamExecution, WatermarkTracker}
+import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, MicroBatchExecution}
 
 /**
  * What a node of ours knows about the micro-batch that it is planned for (driver only).
@@ -12,9 +11,10 @@ import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, M
  * A plan prints its nodes' arguments and compares them to reuse exchanges: so this prints nothing
  * of the execution (which would print the plan, for ever) and equals any other of the same batch.
  */
-final class RunningBatch(val execution: IncrementalExecution) {
+final class RunningBatch private[spark] (execution: IncrementalExecution) {
   def runId: UUID = execution.runId
   def id: Long = execution.currentBatchId
+  def checkpointLocation: String = execution.checkpointLocation
   /** Processing time: the batch's time in the offset log, the same when the batch is replayed. */
   def timeMs: Long = execution.offsetSeqMetadata.batchTimestampMs
   def timeBeforeMs: Option[Long] = execution.prevOffsetSeqMetadata.map(_.batchTimestampMs)
@@ -29,7 +29,7 @@ final class RunningBatch(val execution: IncrementalExecution) {
   def watermarkMs: Long = execution.offsetSeqMetadata.batchWatermarkMs
   def watermarkBeforeMs: Long = execution.prevOffsetSeqMetadata.fold(0L)(_.batchWatermarkMs)
 
-  def stateInfo(operator: Long): StatefulOperatorStateInfo =
+  private[spark] def stateInfo(operator: Long): StatefulOperatorStateInfo =
     StatefulOperatorStateInfo(execution.checkpointLocation, runId, operator, id,
       execution.numStateStores, execution.stateSchemaMetadatas.get(operator),
       execution.currentStateStoreCkptId.get(operator))
@@ -49,26 +49,14 @@ final class RunningBatch(val execution: IncrementalExecution) {
 }
 
 object RunningBatch {
-  /** The IncrementalExecution that is being planned or executed on this thread, if any. */
-  def current(session: SparkSession): Option[IncrementalExecution] = {
+  /** The batch that is being planned or executed on this thread, if any. */
+  def of(session: Session): Option[RunningBatch] = {
     val batch = session.sparkContext.getLocalProperty(MicroBatchExecution.BATCH_ID_KEY)
     if (batch == null) None
-    else query(session).flatMap(q => Option(q.lastExecution)).filter(_.currentBatchId == batch.toLong)
+    else RunningQuery.of(session).flatMap(_.lastExecution).filter(_.currentBatchId == batch.toLong)
+      .map(new RunningBatch(_))
   }
 
-  /** The query that runs on this thread, if any. */
-  def query(session: SparkSession): Option[StreamExecution] =
-    Option(session.sparkContext.getLocalProperty(StreamExecution.QUERY_ID_KEY)).flatMap { id =>
-      Option(session.sharedState.activeStreamingQueries.get(UUID.fromString(id)))
-    }
-
   /** The watermark that the next batch will have; for the same reason not what Spark tells. */
-  def nextWatermarkMs(session: SparkSession): Long = query(session).fold(0L)(tracker(_).currentWatermark)
-
-  /** What Spark takes the watermark of the next batch from. */
-  def tracker(query: StreamExecution): WatermarkTracker =
-    // protected in Scala, so not to be named from here
-    classOf[MicroBatchExecution].getMethod("watermarkTracker").invoke(query).asInstanceOf[WatermarkTracker]
-
-  def of(session: SparkSession): Option[RunningBatch] = current(session).map(new RunningBatch(_))
+  def nextWatermarkMs(session: Session): Long = RunningQuery.of(session).fold(0L)(_.nextWatermarkMs)
 }

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.headgate.store
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.execution.streaming.state.StateStore
+import org.apache.spark.sql.headgate.spark.{OpenStores, StateStore}
 
 /**
  * The first store of a task, with the cache of its rows that was kept since the last batch: most
@@ -45,7 +45,6 @@ final class CachedStore(opened: OpenStores, cacheBytes: Long) {
 
   /** To be called once the store is committed: the cache is kept for the next batch. */
   def committed(): Unit = if (cache != null) {
-    val id = if (opened.conf.enableStateStoreCheckpointIds) store.getStateStoreCheckpointInfo().stateStoreCkptId else None
-    RowCaches.giveBackOnSuccess(this.id, opened.version + 1, id, cache)
+    RowCaches.giveBackOnSuccess(id, opened.version + 1, opened.committedId(0), cache)
   }
 }

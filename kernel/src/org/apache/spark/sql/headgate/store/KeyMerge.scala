@@ -5,8 +5,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.{DataFrame => ApiFrame}
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, Cast, UnsafeRow}
-import org.apache.spark.sql.classic.DataFrame
-import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStoreId}
+import org.apache.spark.sql.headgate.spark.{Frames, StateStore, StoreShape}
 import org.apache.spark.sql.types.StringType
 import org.apache.spark.unsafe.types.ByteArray
 
@@ -16,7 +15,7 @@ trait KeyMerge extends Serializable {
 
   /** @return how many rows of the main store are in it no more, or as one with others */
   def write(specs: Seq[StoreSpec], stores: Array[StateStore], rows: Iterator[StoredRow]): Long = {
-    val main = specs.indexWhere(_.name == StateStoreId.DEFAULT_STORE_NAME)
+    val main = specs.indexWhere(_.name == StoreShape.DefaultName)
     var came = 0L
     put(specs, stores, rows.map { row => if (row.store == main) came += 1; row })
     val scan = stores(main).iterator()
@@ -45,7 +44,7 @@ object KeyMerge {
 
   /** As the step says: the rules of each kind are its own. */
   def of(job: ApiFrame, step: String, drops: Boolean): KeyMerge = {
-    val node = Option(job).flatMap(_.asInstanceOf[DataFrame].queryExecution.analyzed.collectFirst {
+    val node = Option(job).flatMap(Frames.plan(_).collectFirst {
       case k: KeepsState if k.step == step => k
     })
     node.fold[KeyMerge](KeepOne(drops))(_.keyMerge(drops))

@@ -5,15 +5,12 @@ import java.util.{List => JList}
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.{Partitioner, SparkException}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{DataFrame => ApiFrame, SparkSession => ApiSession}
-import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
-import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.headgate.spark.{OpenForWriting, Session, Sessions, StateMetadata, StoreFiles}
 import org.apache.spark.util.CompletionIterator
 
 final class Rewritten(val ids: JList[JList[String]], val lost: Long)
@@ -37,7 +34,7 @@ object RewriteState {
   def run(api: ApiSession, source: String, sourceVersion: Long, sourceIds: JList[JList[String]],
       operatorId: Long, step: String, oldLayouts: String, newLayouts: String, target: String,
       targetVersion: Long, partitions: Int, job: ApiFrame, drops: Boolean): Rewritten = {
-    val session = api.asInstanceOf[SparkSession]
+    val session = Sessions.of(api)
     val stores = StoreSpec.parseAll(newLayouts)
     val old = if (source == null || oldLayouts == null) Nil else StoreSpec.parseAll(oldLayouts)
     val rows =
@@ -54,7 +51,7 @@ object RewriteState {
     new Rewritten(written.map(_._2.asJava).toSeq.asJava, written.map(_._3).sum)
   }
 
-  private def read(session: SparkSession, files: StoreFiles, version: Long,
+  private def read(session: Session, files: StoreFiles, version: Long,
       ids: Seq[Seq[String]], old: Seq[StoreSpec], stores: Seq[StoreSpec],
       partitions: Int): RDD[(Int, Array[Byte])] = {
     ids.foreach(of => require(of.length == old.length,
@@ -97,47 +94,29 @@ object RewriteState {
       stores.indices.foreach(i => open(i) = files.write(stores(i), partition, version))
       val stored = rows.map { case (_, bytes) => new StoredRow(bytes) }
       val lost = merge match {
-        case None => stored.foreach(row => open(row.store).put(row)); 0L
+        case None =>
+          stored.foreach { row =>
+            val to = open(row.store)
+            row.keyInto(to.key)
+            row.valueInto(to.value)
+            to.store.put(to.key, to.value)
+          }
+          0L
         case Some(m) => m.write(stores, open.map(_.store), stored)
       }
       (open.toSeq.map(_.commit()), lost)
     } finally open.foreach(o => if (o != null) o.close())
   }
 
-  /** The schema files in partition 0 and the operator's own file, as Spark's first batch would. */
-  private def writeMetadata(session: SparkSession, source: String, operatorId: Long, step: String,
+  private def writeMetadata(session: Session, source: String, operatorId: Long, step: String,
       stores: Seq[StoreSpec], target: String, partitions: Int): Unit = {
-    val hadoop = session.sessionState.newHadoopConf()
-    val root = new Path(target, "state")
-    stores.foreach { s =>
-      val id = StateStoreId(root.toString, operatorId, 0, s.name)
-      replace(StateSchemaCompatibilityChecker.schemaFile(id.storeCheckpointLocation()), hadoop)
-      new StateSchemaCompatibilityChecker(StateStoreProviderId(id, java.util.UUID.randomUUID()), hadoop)
-        .validateAndMaybeEvolveStateSchema(
-          List(StateStoreColFamilySchema(StateStore.DEFAULT_COL_FAMILY_NAME, 0,
-            StoreSpec.plain(s.keySchema), 0, StoreSpec.plain(s.valueSchema))),
-          ignoreValueSchema = false, stateSchemaVersion = 2, schemaEvolutionEnabled = false)
-    }
-    operatorName(source, operatorId, step, hadoop).foreach { name =>
-      val folder = new Path(root, operatorId.toString)
-      replace(OperatorStateMetadataV1.metadataFilePath(folder), hadoop)
-      OperatorStateMetadataWriter.createWriter(folder, hadoop, 1)
-        .write(OperatorMetadata.of(operatorId, name, stores, partitions))
-    }
+    val hadoop = Sessions.hadoop(session)
+    val name =
+      if (step != null) Some(OperatorId.name(step))
+      else Option(source).flatMap(s => StateMetadata.nameOf(new Path(s, "state"), operatorId, hadoop))
+    StateMetadata.write(new Path(target, "state"), operatorId, name, stores.map(_.asWritten), partitions,
+      hadoop)
   }
-
-  private def operatorName(source: String, operatorId: Long, step: String,
-      hadoop: Configuration): Option[String] =
-    if (step != null) Some(OperatorMetadata.name(step))
-    else if (source == null) None
-    else {
-      val folder = new Path(new Path(source, "state"), operatorId.toString)
-      try OperatorStateMetadataReader.createReader(folder, hadoop, 1, 0L).read().map(_.operatorInfo.operatorName)
-      catch { case _: java.io.FileNotFoundException => None }
-    }
-
-  private def replace(file: Path, hadoop: Configuration): Unit =
-    CheckpointFileManager.create(file, hadoop).delete(file)
 
   /** Pairs go to the partition of their number. */
   private final class Numbered(val numPartitions: Int) extends Partitioner {

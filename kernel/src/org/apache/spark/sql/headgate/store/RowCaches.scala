@@ -5,7 +5,7 @@ import java.util.concurrent.{ConcurrentHashMap, Executors, TimeUnit}
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.TaskContext
-import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStoreProviderId}
+import org.apache.spark.sql.headgate.spark.{OpenStores, StoreId}
 
 /**
  * The caches of this executor, kept between batches.
@@ -17,7 +17,7 @@ import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStorePro
  */
 object RowCaches {
   private case class Kept(version: Long, checkpointId: Option[String], cache: RowCache)
-  private val kept = new ConcurrentHashMap[StateStoreProviderId, Kept]()
+  private val kept = new ConcurrentHashMap[StoreId, Kept]()
   private val inUse = ConcurrentHashMap.newKeySet[RowCache]()
 
   private lazy val sweeper = {
@@ -29,13 +29,13 @@ object RowCaches {
   }
 
   /** Drops the caches of stores that are no longer loaded here: stopped or moved queries. */
-  def sweep(): Unit = kept.keySet.asScala.toSeq.foreach(id => if (!StateStore.isLoaded(id)) kept.remove(id))
+  def sweep(): Unit = kept.keySet.asScala.toSeq.foreach(id => if (!OpenStores.isLoaded(id)) kept.remove(id))
 
   def count: Int = kept.size
   def bytes: Long = (kept.values.asScala.map(_.cache) ++ inUse.asScala).map(_.bytes).sum
 
   /** The cache of the task's store at that version, or an empty one. */
-  def take(id: StateStoreProviderId, version: Long, checkpointId: Option[String],
+  def take(id: StoreId, version: Long, checkpointId: Option[String],
       budget: Long): RowCache = {
     sweeper
     // an earlier run of the same query left its cache under another run id
@@ -61,7 +61,7 @@ object RowCaches {
   private def share(budget: Long): Long = budget / math.max(1L, kept.size + inUse.size)
 
   /** Keeps the cache for the next batch, once the task has succeeded as a whole. */
-  def giveBackOnSuccess(id: StateStoreProviderId, version: Long, checkpointId: Option[String],
+  def giveBackOnSuccess(id: StoreId, version: Long, checkpointId: Option[String],
       cache: RowCache): Unit = {
     val task = TaskContext.get()
     task.addTaskCompletionListener[Unit] { t =>

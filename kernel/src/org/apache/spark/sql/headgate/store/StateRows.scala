@@ -9,8 +9,8 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{DataFrame => ApiFrame, SparkSession => ApiSession}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.classic.{DataFrame, SparkSession}
-import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.headgate.spark.{
+  Frames, KeyLayout, ReadStateStore, Session, Sessions, StoredPair, StoreFiles}
 import org.apache.spark.sql.types._
 import org.apache.spark.util.CompletionIterator
 
@@ -19,7 +19,7 @@ object StateRows {
   /** All rows of one store at a version; `partitions` null: of all partitions. */
   def rows(api: ApiSession, folder: String, operatorId: Long, layout: String, version: Long,
       ids: JList[String], partitions: JList[Integer]): ApiFrame = {
-    val session = api.asInstanceOf[SparkSession]
+    val session = Sessions.of(api)
     val wanted = Option(partitions).map(_.asScala.map(_.intValue).toSeq).getOrElse(0 until ids.size)
     wanted.foreach(p => require(p >= 0 && p < ids.size, s"no partition $p of ${ids.size}"))
     read(session, folder, operatorId, StoreSpec.parse(layout), version, ids.asScala.toSeq, wanted)(
@@ -32,17 +32,17 @@ object StateRows {
    */
   def get(api: ApiSession, folder: String, operatorId: Long, layout: String, version: Long,
       ids: JList[String], key: ApiFrame): ApiFrame = {
-    val session = api.asInstanceOf[SparkSession]
+    val session = Sessions.of(api)
     val spec = StoreSpec.parse(layout)
-    val row = keyRow(key.asInstanceOf[DataFrame], spec)
+    val row = keyRow(key, spec)
     val partition = KeyPartition.of(row, spec, ids.size)
     val exact = spec.partitionBy == spec.keySchema.indices
     read(session, folder, operatorId, spec, version, ids.asScala.toSeq, Seq(partition)) { spec =>
-      spec.encoder match {
-        case _: NoPrefixKeyStateEncoderSpec if exact => store =>
+      spec.layout match {
+        case KeyLayout.Plain if exact => store =>
           val value = store.get(row)
-          if (value == null) Iterator.empty else Iterator(new UnsafeRowPair(row, value))
-        case p: PrefixKeyScanStateEncoderSpec if spec.partitionBy == (0 until p.numColsPrefixKey) =>
+          if (value == null) Iterator.empty else Iterator(new StoredPair(row, value))
+        case KeyLayout.Prefix(columns) if spec.partitionBy == (0 until columns) =>
           _.prefixScan(row)
         case _ =>
           val keyOf = KeyPartition.columns(spec)
@@ -51,20 +51,20 @@ object StateRows {
     }
   }
 
-  private def keyRow(key: DataFrame, spec: StoreSpec): UnsafeRow = {
+  private def keyRow(key: ApiFrame, spec: StoreSpec): UnsafeRow = {
     val types = spec.partitionBy.map(StoreSpec.plain(spec.keySchema)(_).dataType)
     val got = StoreSpec.plain(key.schema).map(_.dataType)
     require(got == types, s"the key is (${types.map(_.simpleString).mkString(", ")}), " +
       s"not (${got.map(_.simpleString).mkString(", ")})")
-    val rows = key.queryExecution.executedPlan.executeCollect()
+    val rows = Frames.collect(key)
     require(rows.length == 1, s"a key is one row, not ${rows.length}")
     val columns = types.zipWithIndex.map { case (t, i) => BoundReference(i, t, nullable = true) }
     UnsafeProjection.create(if (spec.asCame) columns else columns.map(NormalKeys.of)).apply(rows.head).copy()
   }
 
-  private def read(session: SparkSession, folder: String, operatorId: Long, spec: StoreSpec,
+  private def read(session: Session, folder: String, operatorId: Long, spec: StoreSpec,
       version: Long, ids: Seq[String], partitions: Seq[Int])(
-      pairsOf: StoreSpec => ReadStateStore => Iterator[UnsafeRowPair]): DataFrame = {
+      pairsOf: StoreSpec => ReadStateStore => Iterator[StoredPair]): ApiFrame = {
     val files = StoreFiles.of(session, folder, operatorId)
     val rdd: RDD[InternalRow] =
       if (partitions.isEmpty) session.sparkContext.emptyRDD
@@ -80,7 +80,7 @@ object StateRows {
             }, open.close())
         }
       }
-    session.internalCreateDataFrame(rdd, StructType(Seq(
+    Frames.ofRows(session, rdd, StructType(Seq(
       StructField("partition", IntegerType, nullable = false),
       StructField("key", StoreSpec.plain(spec.keySchema), nullable = false),
       StructField("value", StoreSpec.plain(spec.valueSchema), nullable = false))))

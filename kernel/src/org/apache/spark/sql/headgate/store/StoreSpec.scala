@@ -5,7 +5,7 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.{JsonNodeFactory, ObjectNode}
 
-import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.headgate.spark.{KeyLayout, StoreShape}
 import org.apache.spark.sql.types._
 
 /**
@@ -15,10 +15,14 @@ import org.apache.spark.sql.types._
  * @param asCame      whether it was written before keys were brought into normal form
  */
 case class StoreSpec(name: String, keySchema: StructType, valueSchema: StructType,
-    encoder: KeyStateEncoderSpec, partitionBy: Seq[Int], asCame: Boolean = false) {
+    layout: KeyLayout, partitionBy: Seq[Int], asCame: Boolean = false) extends StoreShape {
 
   /** Whether its keys have floating numbers in them, of which several are one key. */
   def hasFloats: Boolean = partitionBy.exists(i => NormalKeys.concern(keySchema(i).dataType))
+
+  /** With the types as Spark's own files have them. */
+  def asWritten: StoreSpec =
+    copy(keySchema = StoreSpec.plain(keySchema), valueSchema = StoreSpec.plain(valueSchema))
 
   /** The layout as it stands in graph.json. */
   def toJson: ObjectNode = {
@@ -26,15 +30,13 @@ case class StoreSpec(name: String, keySchema: StructType, valueSchema: StructTyp
     json.put("name", name)
     json.set[JsonNode]("key", StoreSpec.mapper.readTree(StoreSpec.plain(keySchema).json))
     json.set[JsonNode]("value", StoreSpec.mapper.readTree(StoreSpec.plain(valueSchema).json))
-    encoder match {
-      case _: NoPrefixKeyStateEncoderSpec => json.put("encoder", "plain").putNull("columns")
-      case p: PrefixKeyScanStateEncoderSpec =>
-        json.put("encoder", "prefix").put("columns", p.numColsPrefixKey)
-      case r: RangeKeyScanStateEncoderSpec =>
+    layout match {
+      case KeyLayout.Plain => json.put("encoder", "plain").putNull("columns")
+      case KeyLayout.Prefix(columns) => json.put("encoder", "prefix").put("columns", columns)
+      case KeyLayout.Range(columns) =>
         val ordinals = json.put("encoder", "range").putArray("columns")
-        r.orderingOrdinals.foreach(ordinals.add(_))
-      case _: TimestampAsPrefixKeyStateEncoderSpec => json.put("encoder", "time").putNull("columns")
-      case other => throw new IllegalArgumentException(s"no layout for the key encoder $other")
+        columns.foreach(ordinals.add(_))
+      case KeyLayout.Time => json.put("encoder", "time").putNull("columns")
     }
     val by = json.putArray("partition_by")
     partitionBy.foreach(by.add(_))
@@ -54,14 +56,14 @@ object StoreSpec {
     def struct(field: String) = DataType.fromJson(json.get(field).toString).asInstanceOf[StructType]
     def numbers(field: String) = json.get(field).elements.asScala.map(_.asInt).toSeq
     val key = struct("key")
-    val encoder = json.get("encoder").asText match {
-      case "plain" => NoPrefixKeyStateEncoderSpec(key)
-      case "prefix" => PrefixKeyScanStateEncoderSpec(key, json.get("columns").asInt)
-      case "range" => RangeKeyScanStateEncoderSpec(key, numbers("columns"))
-      case "time" => TimestampAsPrefixKeyStateEncoderSpec(key)
+    val layout = json.get("encoder").asText match {
+      case "plain" => KeyLayout.Plain
+      case "prefix" => KeyLayout.Prefix(json.get("columns").asInt)
+      case "range" => KeyLayout.Range(numbers("columns"))
+      case "time" => KeyLayout.Time
       case other => throw new IllegalArgumentException(s"no key encoder '$other'")
     }
-    val spec = StoreSpec(json.get("name").asText, key, struct("value"), encoder, numbers("partition_by"))
+    val spec = StoreSpec(json.get("name").asText, key, struct("value"), layout, numbers("partition_by"))
     spec.copy(asCame = spec.hasFloats && !json.has(Floats))
   }
 

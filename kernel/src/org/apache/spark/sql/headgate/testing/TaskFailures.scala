@@ -1,14 +1,14 @@
 package org.apache.spark.sql.headgate.testing
 
 import org.apache.spark.TaskContext
-import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.headgate.spark.Session
 
 /** For tests: makes first attempts of tasks fail after they have committed their state. */
 object TaskFailures {
   val Key = "spark.headgate.test.fail.after.state.commit"
 
   /** In every n-th batch; 0: never. */
-  def every(session: SparkSession): Int = session.conf.getOption(Key).fold(0)(_.toInt)
+  def every(session: Session): Int = session.conf.getOption(Key).fold(0)(_.toInt)
 
   def maybeFail(every: Int, batchId: Long): Unit = {
     val task = TaskContext.get()

@@ -4,10 +4,8 @@ package org.apache.spark.sql.headgate.time
 import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
 
-import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.connector.read.streaming.Offset
-import org.apache.spark.sql.execution.streaming.runtime.StreamProgress
-import org.apache.spark.sql.headgate.spark.RunningBatch
+import org.apache.spark.sql.connector.read.streaming.{Offset, SparkDataStream}
+import org.apache.spark.sql.headgate.spark.{RunningQuery, Session, Sessions}
 
 /** A source without rows, whose offsets say whether event time has ended. */
 trait EndsTime {
@@ -27,35 +25,36 @@ object Drained {
   /** Query runs in whose last batch no source moved but this one. */
   private val still = ConcurrentHashMap.newKeySet[UUID]()
 
-  def of(session: SparkSession): Drained = RunningBatch.query(session) match {
-    case Some(q) => Drained(in(q.committedOffsets), in(q.availableOffsets))
+  def of(session: Session): Drained = RunningQuery.of(session) match {
+    case Some(q) => Drained(in(q.offsetsBefore), in(q.offsetsNow))
     case None => Drained(before = false, now = false)
   }
 
   /** Called on the query's thread while a batch ends. */
-  def batchEnds(session: SparkSession): Unit = RunningBatch.query(session).foreach { q =>
-    val moved = q.availableOffsets.exists {
+  def batchEnds(session: Session): Unit = RunningQuery.of(session).foreach { q =>
+    val before = q.offsetsBefore
+    val moved = q.offsetsNow.exists {
       case (_: EndsTime, _) => false
-      case (source, end) => !q.committedOffsets.get(source).contains(end)
+      case (source, end) => !before.get(source).contains(end)
     }
     if (moved) still.remove(q.runId) else still.add(q.runId)
   }
 
-  private[headgate] def atTheEnd(session: SparkSession): Boolean =
-    RunningBatch.query(session).exists(q => still.contains(q.runId))
+  private[headgate] def atTheEnd(session: Session): Boolean =
+    RunningQuery.of(session).exists(q => still.contains(q.runId))
 
   def forget(runId: UUID): Unit = still.remove(runId)
 
-  private def in(offsets: StreamProgress): Boolean = offsets.exists {
+  private def in(offsets: Map[SparkDataStream, Offset]): Boolean = offsets.exists {
     case (source: EndsTime, offset) => source.isDrained(offset)
     case _ => false
   }
 
   /** A query copies its session's settings when it is made, and has its sources made later. */
-  def starting[T](session: SparkSession, drain: Boolean)(start: => T): T = {
+  def starting[T](session: Session, drain: Boolean)(start: => T): T = {
     session.conf.set(Key, drain.toString)
     try start finally session.conf.unset(Key)
   }
 
-  private[headgate] def asked: Boolean = SparkSession.active.conf.get(Key, "false").toBoolean
+  private[headgate] def asked: Boolean = Sessions.active.conf.get(Key, "false").toBoolean
 }

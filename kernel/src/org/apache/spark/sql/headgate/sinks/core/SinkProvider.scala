@@ -3,13 +3,12 @@ package org.apache.spark.sql.headgate.sinks.core
 
 import java.util.{EnumSet, Map => JMap, Set => JSet}
 
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.connector.catalog.{SupportsWrite, Table, TableCapability, TableProvider}
 import org.apache.spark.sql.connector.distributions.{Distribution, Distributions}
 import org.apache.spark.sql.connector.expressions.{Expressions, SortDirection, SortOrder, Transform}
 import org.apache.spark.sql.connector.write.{LogicalWriteInfo, RequiresDistributionAndOrdering, Write, WriteBuilder}
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite
-import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend
+import org.apache.spark.sql.headgate.spark.{Sessions, TakesUpdates}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
@@ -39,10 +38,10 @@ private final class SinkTable(columns: StructType) extends Table with SupportsWr
   override def newWriteBuilder(info: LogicalWriteInfo): WriteBuilder = {
     val spec = JobSpec.parse(info.options.get("spec"))
     val fsync = info.options.getBoolean("fsync", true)
-    new WriteBuilder with SupportsStreamingUpdateAsAppend {
+    new WriteBuilder with TakesUpdates {
       override def build(): Write = new Write with RequiresDistributionAndOrdering {
         override def toStreaming: StreamingWrite =
-          new SinkWrite(SparkSession.active, spec, info.schema, fsync)
+          new SinkWrite(Sessions.active, spec, info.schema, fsync)
 
         override def requiredDistribution: Distribution = Distributions.unspecified()
         override def requiredOrdering: Array[SortOrder] = SinkOrder.of(spec, info.schema)

@@ -5,13 +5,12 @@ import java.util.UUID
 
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.connector.write.{PhysicalWriteInfo, WriterCommitMessage}
 import org.apache.spark.sql.connector.write.streaming.{StreamingDataWriterFactory, StreamingWrite}
 import org.apache.spark.sql.headgate.batch.{BatchGuards, StopAfterBatch}
 import org.apache.spark.sql.headgate.commit.{DiskFiles, Durability, Fence, Marker}
 import org.apache.spark.sql.headgate.counters.Counters
-import org.apache.spark.sql.headgate.spark.RunningBatch
+import org.apache.spark.sql.headgate.spark.{RunningBatch, Session, Sessions}
 import org.apache.spark.sql.headgate.testing.Failpoints
 import org.apache.spark.sql.headgate.time.{Drained, JobTimes}
 import org.apache.spark.sql.types.StructType
@@ -22,7 +21,7 @@ import org.apache.spark.sql.types.StructType
   * the first out and the second not, and the replay of the batch does the rest. Last comes the
   * batch's journal entry, so a batch with an entry is out in all sinks.
   */
-final class SinkWrite(session: SparkSession, spec: JobSpec, schema: StructType, fsync: Boolean)
+final class SinkWrite(session: Session, spec: JobSpec, schema: StructType, fsync: Boolean)
   extends StreamingWrite {
 
   private val structs = JobSpec.structs(spec, schema)
@@ -47,8 +46,8 @@ final class SinkWrite(session: SparkSession, spec: JobSpec, schema: StructType, 
       spec.outUntil)
   }
 
-  private def fence(): Option[Fence] = RunningBatch.current(session).flatMap { b =>
-    Fence.of(new Path(b.checkpointLocation).getParent, session.sessionState.newHadoopConf())
+  private def fence(): Option[Fence] = RunningBatch.of(session).flatMap { b =>
+    Fence.of(new Path(b.checkpointLocation).getParent, Sessions.hadoop(session))
   }
 
   override def commit(epochId: Long, messages: Array[WriterCommitMessage]): Unit = {
@@ -58,7 +57,7 @@ final class SinkWrite(session: SparkSession, spec: JobSpec, schema: StructType, 
       case Some(f) => f.section(commitAll(epochId, ofTasks))
       case None => commitAll(epochId, ofTasks)
     }
-    RunningBatch.current(session).foreach(b => StopAfterBatch.batchEnds(session, b.runId))
+    RunningBatch.of(session).foreach(b => StopAfterBatch.batchEnds(session, b.runId))
   }
 
   private def commitAll(epochId: Long, tasks: Seq[TaskMessage]): Unit = {
@@ -102,11 +101,11 @@ final class SinkWrite(session: SparkSession, spec: JobSpec, schema: StructType, 
   }
 
   private def writeJournal(batch: Long, eventTime: String): Unit = {
-    val counters = RunningBatch.current(session)
+    val counters = RunningBatch.of(session)
       .map(running => Counters.snapshotJson(running.runId, batch)).getOrElse("{}")
     DiskFiles.writeAtomically(
       DiskFiles.path(spec.journal).resolve(f"$batch%010d.json"),
       s"""{"batch":$batch,"counters":$counters$eventTime}""",
-      fsync && Durability.onDisk(session.sessionState.conf.getConfString(Durability.Key, "")))
+      fsync && Durability.onDisk(Sessions.setting(session, Durability.Key).orNull))
   }
 }

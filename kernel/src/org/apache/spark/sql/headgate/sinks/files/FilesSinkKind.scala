@@ -1,23 +1,19 @@
 /** Owns sinks that write folders of files, exactly once. */
 package org.apache.spark.sql.headgate.sinks.files
 
-import org.apache.hadoop.mapreduce.Job
-
-import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.datasources.{FileFormat, OutputWriterFactory}
-import org.apache.spark.sql.execution.datasources.csv.CSVFileFormat
-import org.apache.spark.sql.execution.datasources.json.JsonFileFormat
-import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.headgate.commit.{DiskSync, Marker, Owner}
 import org.apache.spark.sql.headgate.sinks.core._
-import org.apache.spark.sql.types.StructType
-import org.apache.spark.util.SerializableConfiguration
+import org.apache.spark.sql.headgate.spark.{FileFormats, FileOutputs}
 
 final class FilesSinkKind extends SinkKind {
   override def name: String = "files"
 
-  override def options(spec: SpecNode): SinkOptions =
-    FilesSinkOptions(spec.text("path"), spec.text("format", "parquet"), spec.texts("options"))
+  override def options(spec: SpecNode): SinkOptions = {
+    val format = spec.text("format", "parquet")
+    require(FileFormats.names.contains(format),
+      s"sink '${spec.text("name")}': format must be parquet, json or csv, got '$format'")
+    FilesSinkOptions(spec.text("path"), format, spec.texts("options"))
+  }
 
   override def of(job: JobSpec, sinks: Seq[SinkSpec], fsync: Boolean): JobSinks =
     new FilesSinks(job, sinks, fsync)
@@ -43,26 +39,10 @@ private final class FilesSinks(job: JobSpec, sinks: Seq[SinkSpec], fsync: Boolea
     val commit = commits(sink.number)
     DiskSync.createFolders(commit.staging)
     commit.owner.check(job.owner, sink.name)
-    val struct = batch.structs(sink.number)
-    val (factory, hadoop) = outputWriter(batch.session, sink, struct)
-    FilesSinkPlan(job.writerId(sink), struct, commit.staging.toString,
-      batch.outBy(commit.marker, sink), factory, hadoop)
-  }
-
-  private def outputWriter(session: SparkSession, sink: SinkSpec,
-      struct: StructType): (OutputWriterFactory, SerializableConfiguration) = {
     val options = optionsOf(sink)
-    val format: FileFormat = options.format match {
-      case "parquet" => new ParquetFileFormat()
-      case "json" => new JsonFileFormat()
-      case "csv" => new CSVFileFormat()
-      case other =>
-        throw new IllegalArgumentException(
-          s"sink '${sink.name}': format must be parquet, json or csv, got '$other'")
-    }
-    val write = Job.getInstance(session.sessionState.newHadoopConfWithOptions(options.options))
-    val factory = format.prepareWrite(session, write, options.options, struct)
-    (factory, new SerializableConfiguration(write.getConfiguration))
+    val outputs = FileFormats.outputs(
+      batch.session, options.format, options.options, batch.structs(sink.number))
+    FilesSinkPlan(job.writerId(sink), commit.staging.toString, batch.outBy(commit.marker, sink), outputs)
   }
 
   override def commit(
@@ -89,18 +69,12 @@ private final class FilesSinks(job: JobSpec, sinks: Seq[SinkSpec], fsync: Boolea
   * @param committed the sink's last committed batch, or -1: a batch up to it is not written again
   */
 private case class FilesSinkPlan(
-    writerId: String,
-    schema: StructType,
-    staging: String,
-    committed: Long,
-    factory: OutputWriterFactory,
-    hadoop: SerializableConfiguration)
+    writerId: String, staging: String, committed: Long, outputs: FileOutputs)
 
 private case class FilesPlan(sinks: Map[Int, FilesSinkPlan], fsync: Boolean) extends TaskPlan {
   override def open(task: TaskPlace): TaskSinks = (sink: Int) => {
     val plan = sinks(sink)
     if (task.batch <= plan.committed) new DrainWriter
-    else new FilesWriter(
-      task, plan.writerId, plan.staging, plan.schema, plan.factory, plan.hadoop, fsync)
+    else new FilesWriter(task, plan.writerId, plan.staging, plan.outputs, fsync)
   }
 }

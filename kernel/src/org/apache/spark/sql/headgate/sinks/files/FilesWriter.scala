@@ -5,37 +5,28 @@ import java.io.File
 
 import scala.util.control.NonFatal
 
-import org.apache.hadoop.mapreduce.{TaskAttemptContext, TaskAttemptID, TaskID, TaskType}
-import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl
-
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.execution.datasources.{OutputWriter, OutputWriterFactory}
 import org.apache.spark.sql.headgate.commit.DiskFiles
 import org.apache.spark.sql.headgate.sinks.core.{SinkMessage, SinkWriter, Staged, TaskPlace}
-import org.apache.spark.sql.types.StructType
-import org.apache.spark.util.SerializableConfiguration
+import org.apache.spark.sql.headgate.spark.{FileOutput, FileOutputs}
 
 /** Rows in one of Spark's own file formats, one staged file a task. */
 final class FilesWriter(
     place: TaskPlace,
     writerId: String,
     staging: String,
-    schema: StructType,
-    factory: OutputWriterFactory,
-    hadoop: SerializableConfiguration,
+    outputs: FileOutputs,
     fsync: Boolean)
   extends SinkWriter {
 
-  private var out: OutputWriter = _
+  private var out: FileOutput = _
   private var name: String = _
   private var rows = 0L
 
   override def write(row: InternalRow): Unit = {
     if (out == null) {
-      val id = new TaskAttemptID(new TaskID("", 0, TaskType.MAP, place.task), 0)
-      val context: TaskAttemptContext = new TaskAttemptContextImpl(hadoop.value, id)
-      name = place.prefix(writerId) + factory.getFileExtension(context)
-      out = factory.newInstance(new File(staging, name).toURI.toString, schema, context)
+      name = place.prefix(writerId) + outputs.extension(place.task)
+      out = outputs.open(new File(staging, name).toURI.toString, place.task)
     }
     out.write(row)
     rows += 1

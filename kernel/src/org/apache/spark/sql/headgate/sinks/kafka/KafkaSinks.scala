@@ -8,12 +8,11 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.kafka.clients.admin.{Admin, ListTransactionsOptions, TransactionState}
 
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.headgate.brokers.kafka.{Admins, Clients}
 import org.apache.spark.sql.headgate.commit.{Marker, Owner}
 import org.apache.spark.sql.headgate.sinks.core.{
   BatchWrite, JobSinks, JobSpec, SinkMessage, SinkSpec, TaskPlan}
-import org.apache.spark.sql.headgate.spark.{QueryEnd, RunningBatch}
+import org.apache.spark.sql.headgate.spark.{RunningQuery, Session}
 
 private[headgate] final class KafkaSinks(job: JobSpec, sinks: Seq[SinkSpec]) extends JobSinks {
   private val options = sinks.map(s => s.number -> s.options.asInstanceOf[KafkaOptions])
@@ -78,15 +77,15 @@ private object KafkaSinks {
     * Spark makes the write anew for every batch (V2Writes, WriteToMicroBatchDataSource), so what
     * lives as long as the query does is kept here.
     */
-  def started(session: SparkSession)(start: UUID => Array[GroupPlan]): Array[GroupPlan] =
-    RunningBatch.query(session) match {
+  def started(session: Session)(start: UUID => Array[GroupPlan]): Array[GroupPlan] =
+    RunningQuery.of(session) match {
       case None => start(UUID.randomUUID())
       case Some(query) =>
         Option(plans.get(query.runId)).getOrElse {
           val made = start(query.runId)
           plans.put(query.runId, made)
           // on executors, producers are closed when they have been idle for long
-          QueryEnd.of(query) {
+          query.onEnd {
             plans.remove(query.runId)
             Producers.closeOf(query.runId.toString)
           }

@@ -6,12 +6,11 @@ import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.headgate.brokers.pulsar.{Clients, PulsarFailure, PulsarTopics}
 import org.apache.spark.sql.headgate.commit.Marker
 import org.apache.spark.sql.headgate.sinks.core.{
   BatchWrite, JobSinks, JobSpec, SinkMessage, SinkSpec, TaskPlan}
-import org.apache.spark.sql.headgate.spark.{QueryEnd, RunningBatch}
+import org.apache.spark.sql.headgate.spark.{RunningBatch, RunningQuery}
 
 private[headgate] final class PulsarSinks(job: JobSpec, sinks: Seq[SinkSpec]) extends JobSinks {
   import PulsarSinks._
@@ -21,13 +20,13 @@ private[headgate] final class PulsarSinks(job: JobSpec, sinks: Seq[SinkSpec]) ex
   override def commitInTasks: Boolean = true
 
   override def prepare(batch: BatchWrite): TaskPlan = {
-    val query = RunningBatch.query(batch.session).getOrElse(
+    val query = RunningQuery.of(batch.session).getOrElse(
       throw new IllegalStateException("a Pulsar sink is written by streaming queries only"))
-    val running = RunningBatch.current(batch.session).getOrElse(
+    val running = RunningBatch.of(batch.session).getOrElse(
       throw new IllegalStateException("a Pulsar sink is written in micro-batches only"))
     val start = startOf(query)
-    val plans = sinks.map(s => s.number -> planOf(s, start, running.currentBatchId, batch))
-    PulsarPlans(job.run, query.runId.toString, plans.toMap, running.isFirstBatch, batch.timeZone)
+    val plans = sinks.map(s => s.number -> planOf(s, start, running.id, batch))
+    PulsarPlans(job.run, query.runId.toString, plans.toMap, running.isFirst, batch.timeZone)
   }
 
   private def planOf(sink: SinkSpec, start: Started, number: Long, batch: BatchWrite): PulsarPlan = {
@@ -92,10 +91,10 @@ private object PulsarSinks {
 
   private val started = new ConcurrentHashMap[UUID, Started]()
 
-  def startOf(query: StreamExecution): Started = Option(started.get(query.runId)).getOrElse {
+  def startOf(query: RunningQuery): Started = Option(started.get(query.runId)).getOrElse {
     val made = new Started
     started.put(query.runId, made)
-    QueryEnd.of(query) {
+    query.onEnd {
       started.remove(query.runId)
       Producers.closeOf(query.runId.toString)
       Lane.forget(query.runId.toString)

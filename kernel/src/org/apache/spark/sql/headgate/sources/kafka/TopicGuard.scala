@@ -12,10 +12,9 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.{SparkSession => ApiSession}
-import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.headgate.batch.{BatchGuard, BatchGuards, TopicReplacedException}
 import org.apache.spark.sql.headgate.brokers.kafka.{Admins, KafkaFailure}
+import org.apache.spark.sql.headgate.spark.{CheckpointFiles, Sessions}
 
 private[headgate] case class GuardedSource(name: String, client: Map[String, String], choice: TopicChoice)
 
@@ -59,12 +58,8 @@ private[headgate] final class TopicGuard(
     }.contains(true)
   }
 
-  private def write(): Unit = {
-    val out = CheckpointFileManager.create(file.getParent, hadoop).createAtomic(file, overwriteIfPossible = true)
-    try out.write(TopicGuard.mapper.writeValueAsBytes(known))
-    catch { case e: Throwable => out.cancel(); throw e }
-    out.close()
-  }
+  private def write(): Unit = CheckpointFiles.write(
+    CheckpointFiles.of(file.getParent, hadoop), file, TopicGuard.mapper.writeValueAsBytes(known))
 
   /** A broker that does not answer at once need not end a batch: tasks wait for it as long. */
   private def patiently[T](body: => T): T = {
@@ -87,7 +82,7 @@ object TopicGuard {
     * @param known   JSON: what stands in the run's topics.json, which is at `file`
     */
   def put(session: ApiSession, sparkFolder: String, file: String, sources: String, known: String): Unit = {
-    val hadoop = session.asInstanceOf[SparkSession].sessionState.newHadoopConf()
+    val hadoop = Sessions.hadoop(Sessions.of(session))
     val guarded = mapper.readTree(sources).properties.asScala.map { e =>
       val told: JsonNode = e.getValue
       GuardedSource(e.getKey, TopicIds.clientOf(told.get("client").toString),

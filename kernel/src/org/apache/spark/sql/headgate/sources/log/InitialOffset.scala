@@ -8,8 +8,7 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.JsonNodeFactory
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+import org.apache.spark.sql.headgate.spark.{CheckpointFiles, Sessions}
 
 /** A source's first position, written once.
   *
@@ -19,8 +18,8 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
   */
 final class InitialOffset(metadataPath: String, topic: String) {
   private val file = new Path(metadataPath, "initial.json")
-  private lazy val files = CheckpointFileManager.create(
-    new Path(metadataPath), SparkSession.active.sessionState.newHadoopConf())
+  private lazy val files = CheckpointFiles.of(
+    new Path(metadataPath), Sessions.hadoop(Sessions.active))
 
   def read(): Option[LogOffset] =
     try {
@@ -34,14 +33,7 @@ final class InitialOffset(metadataPath: String, topic: String) {
     files.mkdirs(new Path(metadataPath))
     val json = JsonNodeFactory.instance.objectNode().put("topic", topic)
     json.set[JsonNode]("offset", InitialOffset.mapper.readTree(offset.json))
-    val out = files.createAtomic(file, overwriteIfPossible = true)
-    try out.write(json.toString.getBytes(UTF_8))
-    catch {
-      case e: Throwable =>
-        out.cancel()
-        throw e
-    }
-    out.close()
+    CheckpointFiles.write(files, file, json.toString.getBytes(UTF_8))
   }
 }
 

@@ -9,7 +9,7 @@ import org.apache.spark.sql.connector.catalog.{SupportsRead, Table, TableCapabil
 import org.apache.spark.sql.connector.expressions.Transform
 import org.apache.spark.sql.connector.read._
 import org.apache.spark.sql.connector.read.streaming._
-import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.headgate.spark.Sessions
 import org.apache.spark.sql.headgate.time.{Drained, EndsTime, JobTimes}
 import org.apache.spark.sql.types.{LongType, StructType}
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
@@ -63,7 +63,7 @@ private[tick] final class TickStream(drain: Boolean)
   override def prepareForTriggerAvailableNow(): Unit = ()
   override def latestOffset(): Offset = throw new UnsupportedOperationException("needs a start")
   override def latestOffset(start: Offset, limit: ReadLimit): Offset = {
-    val session = SparkSession.active
+    val session = Sessions.active
     val from = start.asInstanceOf[TickOffset]
     val draining = drain && !from.drained
     if (!ticked) JobTimes.begins(session)

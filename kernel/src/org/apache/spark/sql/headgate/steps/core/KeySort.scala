@@ -6,9 +6,9 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.codegen.LazilyGeneratedOrdering
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.UnsafeExternalRowSorter
 import org.apache.spark.sql.execution.UnsafeExternalRowSorter.PrefixComputer
+import org.apache.spark.sql.headgate.spark.Session
 import org.apache.spark.unsafe.types.ByteArray
 import org.apache.spark.util.collection.unsafe.sort.{PrefixComparators, RecordComparator}
 
@@ -142,7 +142,7 @@ object SortLimits {
   private val GroupKey = "spark.headgate.sort.group.bytes"
   private val LostKey = "spark.headgate.test.sort.lost.bits"
 
-  def of(session: SparkSession): SortLimits = SortLimits(
+  def of(session: Session): SortLimits = SortLimits(
     session.conf.getOption(GroupKey).fold(8L << 20)(JavaUtils.byteStringAsBytes),
     session.conf.getOption(LostKey).fold(0)(_.toInt))
 }

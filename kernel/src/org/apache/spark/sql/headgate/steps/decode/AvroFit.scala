@@ -7,7 +7,7 @@ import scala.util.control.NonFatal
 import org.apache.avro.Schema
 
 import org.apache.spark.sql.avro.{AvroDeserializer, AvroUtils, SchemaConverters}
-import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.headgate.spark.Names
 import org.apache.spark.sql.types.StructType
 
 object AvroFit {
@@ -28,7 +28,7 @@ object AvroFit {
     val fields = schema.getFields.asScala.map(_.name)
     columns.fieldNames.foreach { column =>
       // Spark would give nulls for it, record after record, and nobody would know why.
-      if (!fields.exists(SQLConf.get.resolver(_, column))) {
+      if (!fields.exists(Names.same(_, column))) {
         refuse(s"the Avro schema has no field for the column '$column', " +
           s"only ${fields.map(f => s"'$f'").mkString(", ")}")
       }

@@ -4,9 +4,9 @@ package org.apache.spark.sql.headgate.steps.decode
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
-import org.apache.spark.sql.execution._
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanExecBase
+import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.headgate.counters.Counters
+import org.apache.spark.sql.headgate.spark.Scans
 
 /** One decoded UnsafeRow a record, in the records' order.
   *
@@ -20,7 +20,7 @@ case class DecodeExec(spec: DecodeSpec, output: Seq[Attribute], child: SparkPlan
   override def producedAttributes: AttributeSet = outputSet
 
   override protected def doExecute(): RDD[InternalRow] = {
-    val input = withoutCopy
+    val input = Scans.withoutCopy(child)
     val raw = RawColumns.find(input.output, spec)
     val good = Counters.register(session, spec.step, "records_out")
     val bad = Counters.register(session, spec.step, "records_out_malformed")
@@ -29,17 +29,6 @@ case class DecodeExec(spec: DecodeSpec, output: Seq[Attribute], child: SparkPlan
       val decoder = new RecordDecoder(told, raw, timeZone, good, bad)
       records.map(decoder.decode)
     }
-  }
-
-  /** The scan itself where Spark put only a projection on it that copies each row into an UnsafeRow:
-    * decoding reads a record once and needs no copy of it (DataSourceV2Strategy adds that one).
-    */
-  private[decode] def withoutCopy: SparkPlan = child match {
-    case WholeStageCodegenExec(ProjectExec(columns, InputAdapter(scan: DataSourceV2ScanExecBase)))
-        if columns == scan.output && !scan.supportsColumnar => scan
-    case ProjectExec(columns, scan: DataSourceV2ScanExecBase)
-        if columns == scan.output && !scan.supportsColumnar => scan
-    case other => other
   }
 
   override def stringArgs: Iterator[Any] = Iterator(spec.step, spec.topic, output)

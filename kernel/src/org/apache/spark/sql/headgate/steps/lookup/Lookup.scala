@@ -2,10 +2,9 @@ package org.apache.spark.sql.headgate.steps.lookup
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{BinaryNode, LogicalPlan}
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.headgate.planning.PlansItself
-import org.apache.spark.sql.headgate.spark.RunningBatch
+import org.apache.spark.sql.headgate.spark.{RunningBatch, Session}
 import org.apache.spark.sql.headgate.store.{KeepNormal, KeepsState, KeyMerge, StoreSpec}
 
 /** What becomes of a stream row whose key is not in the table. */
@@ -59,7 +58,7 @@ case class Lookup(left: LogicalPlan, right: LogicalPlan, step: String, leftKeys:
     stream ++ right.outputSet
   }
 
-  override def physical(session: SparkSession, planLater: LogicalPlan => SparkPlan): SparkPlan =
+  override def physical(session: Session, planLater: LogicalPlan => SparkPlan): SparkPlan =
     LookupExec(planLater(left), planLater(right), step, leftKeys, rightKeys, value, position, deleted,
       found, missing, rider, held, RunningBatch.of(session))
 

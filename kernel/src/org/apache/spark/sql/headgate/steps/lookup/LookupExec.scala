@@ -5,7 +5,6 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution.{BinaryExecNode, SparkPlan}
-import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.headgate.batch.{JobClock, OnceABatch}
 import org.apache.spark.sql.headgate.counters.Counters
 import org.apache.spark.sql.headgate.spark.RunningBatch
@@ -24,9 +23,8 @@ case class LookupExec(left: SparkPlan, right: SparkPlan, step: String, leftKeys:
   override def output: Seq[Attribute] = left.output :+ found
   override def producedAttributes: AttributeSet = AttributeSet(found)
   override def outputPartitioning: Partitioning = left.outputPartitioning
-  override def requiredChildDistribution: Seq[Distribution] = Seq(
-    StatefulOpClusteredDistribution(leftKeys, getStateInfo.numPartitions),
-    StatefulOpClusteredDistribution(rightKeys, getStateInfo.numPartitions))
+  override def requiredChildDistribution: Seq[Distribution] =
+    Seq(clusteredBy(leftKeys), clusteredBy(rightKeys))
   // a shuffle delivers blocks in any order: versions of a table row are applied by source position
   override def requiredChildOrdering: Seq[Seq[SortOrder]] =
     Seq(Nil, position.map(SortOrder(_, Ascending)).toSeq)
@@ -42,9 +40,9 @@ case class LookupExec(left: SparkPlan, right: SparkPlan, step: String, leftKeys:
     if (waits) Seq(LookupStores.Rows, LookupStores.Waiting, LookupStores.Deadlines) ++ held.map(_ => LookupStores.Times)
     else Seq(LookupStores.Rows)
 
-  override def customStatefulOperatorMetrics: Seq[StatefulOperatorCustomMetric] = Seq(
-    StatefulOperatorCustomSumMetric("headgateCacheHits", "rows found in the cache"),
-    StatefulOperatorCustomSumMetric("headgateCacheBytes", "bytes held by the cache"))
+  override protected def sums: Seq[(String, String)] = Seq(
+    "headgateCacheHits" -> "rows found in the cache",
+    "headgateCacheBytes" -> "bytes held by the cache")
 
   // waiting rows time out without new input: ask for a batch when the first of them is due
   @transient private lazy val deadlines = new LeastDeadline
@@ -71,7 +69,7 @@ case class LookupExec(left: SparkPlan, right: SparkPlan, step: String, leftKeys:
     }
     val plan = LookupPlan(leftKeys, rightKeys, value, deleted, missing, rider, left.output, right.output,
       if (waits) waitingColumns else Nil, batch.fold(0L)(_.timeMs), batch.fold(0L)(_.id),
-      CacheConf.bytes(session.sessionState.conf),
+      CacheConf.bytes(session),
       LookupCounters(counter("records_in"), counter("records_out"), counter(unmatched),
         counter("state_inserted"), counter("state_removed"),
         added, removed), if (waits) Some(deadlines) else None, held, times,

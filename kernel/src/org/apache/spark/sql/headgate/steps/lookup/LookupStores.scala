@@ -1,13 +1,13 @@
 package org.apache.spark.sql.headgate.steps.lookup
 
 import org.apache.spark.sql.catalyst.expressions.Attribute
-import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.headgate.spark.{KeyLayout, StoreShape}
 import org.apache.spark.sql.headgate.store.StoreSpec
 import org.apache.spark.sql.types._
 
 /** How a lookup keeps its state: the table's rows by key, and the stream's rows that wait. */
 object LookupStores {
-  val Rows: String = StateStoreId.DEFAULT_STORE_NAME
+  val Rows: String = StoreShape.DefaultName
   val Waiting = "waiting"
   val Deadlines = "deadlines"
   /** The rows that hold the watermark, by their event time, with their deadlines. */
@@ -21,7 +21,7 @@ object LookupStores {
     val keyFields = rightKeys.zipWithIndex.map { case (k, i) => StructField(s"key$i", k.dataType) }
     val key = StructType(keyFields)
     val rows = StoreSpec(Rows, key, StructType(StructField("row", value.dataType) :: Nil),
-      NoPrefixKeyStateEncoderSpec(key), key.indices)
+      KeyLayout.Plain, key.indices)
     if (!missing.isInstanceOf[Missing.Wait]) Seq(rows)
     else {
       val deadline = StructField("deadline", LongType, nullable = false)
@@ -32,12 +32,12 @@ object LookupStores {
       val columns = waitingColumns(left, rider).map(a => StructField(a.name, a.dataType))
       Seq(rows,
         StoreSpec(Waiting, byKey, StructType(columns),
-          PrefixKeyScanStateEncoderSpec(byKey, key.length), key.indices),
-        StoreSpec(Deadlines, byTime, none, RangeKeyScanStateEncoderSpec(byTime, Seq(0)),
+          KeyLayout.Prefix(key.length), key.indices),
+        StoreSpec(Deadlines, byTime, none, KeyLayout.Range(Seq(0)),
           key.indices.map(_ + 2))) ++ held.map { _ =>
         val byEvent = StructType(Seq(StructField("time", LongType, nullable = false), number) ++ keyFields)
         StoreSpec(Times, byEvent, StructType(deadline :: Nil),
-          RangeKeyScanStateEncoderSpec(byEvent, Seq(0)), key.indices.map(_ + 2))
+          KeyLayout.Range(Seq(0)), key.indices.map(_ + 2))
       }
     }
   }

@@ -4,8 +4,9 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.codegen.GenerateUnsafeRowJoiner
 import org.apache.spark.sql.headgate.counters.StepCounter
+import org.apache.spark.sql.headgate.spark.OpenStores
 import org.apache.spark.sql.headgate.steps.core.StepTask
-import org.apache.spark.sql.headgate.store.{CachedStore, OpenStores}
+import org.apache.spark.sql.headgate.store.CachedStore
 import org.apache.spark.sql.headgate.testing.TaskFailures
 import org.apache.spark.sql.headgate.time.{LeastDeadline, WaitingTimes}
 import org.apache.spark.sql.types._

@@ -5,7 +5,7 @@ import scala.collection.mutable
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowJoiner
-import org.apache.spark.sql.headgate.store.OpenStores
+import org.apache.spark.sql.headgate.spark.OpenStores
 import org.apache.spark.sql.headgate.time.Saturating
 import org.apache.spark.sql.types._
 

@@ -12,7 +12,7 @@ import org.apache.arrow.vector.ipc.{ArrowStreamReader, ArrowStreamWriter}
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.execution.arrow.ArrowWriter
+import org.apache.spark.sql.headgate.spark.ArrowRows
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.util.ArrowUtils
 import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnarBatch, ColumnVector}
@@ -85,7 +85,7 @@ object EntryServer {
     val allocator = ArrowUtils.rootAllocator.newChildAllocator("headgate entries", 0, Long.MaxValue)
     val root = VectorSchemaRoot.create(ArrowUtils.toArrowSchema(schema, "UTC", true, false), allocator)
     try {
-      val writer = ArrowWriter.create(root)
+      val writer = ArrowRows.writer(root)
       entries.foreach { case (part, value) => writer.write(InternalRow(part, value)) }
       writer.finish()
       val out = new ByteArrayOutputStream()

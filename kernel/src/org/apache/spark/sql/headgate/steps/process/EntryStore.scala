@@ -5,7 +5,7 @@ import scala.collection.mutable
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.util.{ArrayBasedMapData, ArrayData, GenericArrayData, MapData}
-import org.apache.spark.sql.execution.streaming.state.StateStore
+import org.apache.spark.sql.headgate.spark.StateStore
 import org.apache.spark.sql.types._
 
 /**

@@ -5,8 +5,7 @@ import java.util.concurrent.ConcurrentHashMap
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.TaskContext
-import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStoreProviderId}
-import org.apache.spark.sql.headgate.store.OpenStores
+import org.apache.spark.sql.headgate.spark.{OpenStores, StoreId}
 
 /**
  * What tasks of this executor know of their times since the last batch: none is less than this.
@@ -17,11 +16,11 @@ import org.apache.spark.sql.headgate.store.OpenStores
  */
 object LeastTimes {
   private case class Known(version: Long, checkpointId: Option[String], least: Long)
-  private val kept = new ConcurrentHashMap[StateStoreProviderId, Known]()
+  private val kept = new ConcurrentHashMap[StoreId, Known]()
 
   /** Of the task's store with that number; the least there can be if nothing is known. */
   def of(opened: OpenStores, number: Int): Long = {
-    kept.keySet.asScala.toSeq.foreach(id => if (!StateStore.isLoaded(id)) kept.remove(id))
+    kept.keySet.asScala.toSeq.foreach(id => if (!OpenStores.isLoaded(id)) kept.remove(id))
     val found = kept.remove(opened.ids(number))
     if (found != null && found.version == opened.version &&
         found.checkpointId == opened.loadedIds.map(_(number))) found.least
@@ -30,8 +29,7 @@ object LeastTimes {
 
   /** To be called when the store is committed; it is kept if the task succeeds as a whole. */
   def keepOnSuccess(opened: OpenStores, number: Int, least: Long): Unit = {
-    val id = if (opened.conf.enableStateStoreCheckpointIds)
-      opened.stores(number).getStateStoreCheckpointInfo().stateStoreCkptId else None
+    val id = opened.committedId(number)
     TaskContext.get().addTaskCompletionListener[Unit] { task =>
       if (!task.isFailed() && !task.isInterrupted())
         kept.put(opened.ids(number), Known(opened.version + 1, id, least))

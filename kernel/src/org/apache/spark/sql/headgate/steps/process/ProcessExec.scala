@@ -1,17 +1,13 @@
 package org.apache.spark.sql.headgate.steps.process
 
-import org.apache.spark.JobArtifactSet
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical._
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
-import org.apache.spark.sql.execution.python.ArrowPythonRunner
-import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.headgate.batch.{JobClock, OnceABatch}
 import org.apache.spark.sql.headgate.counters.Counters
-import org.apache.spark.sql.headgate.spark.RunningBatch
+import org.apache.spark.sql.headgate.spark.{PythonSettings, RunningBatch, Session}
 import org.apache.spark.sql.headgate.steps.core.{SortLimits, StatefulStep}
 import org.apache.spark.sql.headgate.store.{CacheConf, StoreSpec}
 import org.apache.spark.sql.headgate.testing.TaskFailures
@@ -27,7 +23,7 @@ case class ProcessExec(child: SparkPlan, spec: ProcessSpec, keys: Seq[Attribute]
   override def producedAttributes: AttributeSet = AttributeSet(output)
   override def outputPartitioning: Partitioning = UnknownPartitioning(getStateInfo.numPartitions)
   override def requiredChildDistribution: Seq[Distribution] =
-    StatefulOpClusteredDistribution(keys, getStateInfo.numPartitions) :: Nil
+    clusteredBy(keys) :: Nil
   // rows without a position come by time: a replayed batch gets its blocks in another order
   private def order: Seq[Attribute] = Seq(input, position) ++ tie.toSeq.flatMap(Seq(time, _))
   override protected def withNewChildInternal(c: SparkPlan): ProcessExec = copy(child = c)
@@ -57,17 +53,14 @@ case class ProcessExec(child: SparkPlan, spec: ProcessSpec, keys: Seq[Attribute]
     sparkContext.register(clockDue, s"headgate $step due by the clock")
     def counter(output: String) = Counters.register(session, step, output)
     val wire = ProcessWire.of(spec, keys, rows)
-    val python = new ProcessPython(task, wire, conf.sessionLocalTimeZone, conf.arrowUseLargeVarTypes,
-      ArrowPythonRunner.getPythonRunnerConfMap(conf), pythonMetrics,
-      JobArtifactSet.getCurrentJobArtifactState.map(_.uuid),
-      if (conf.arrowMaxRecordsPerBatch > 0) conf.arrowMaxRecordsPerBatch else Int.MaxValue, conf.arrowMaxBytesPerBatch)
+    val python = new ProcessPython(task, wire, PythonSettings.of(conf, pythonMetrics))
     val plan = ProcessPlan(spec, wire, keys, input, time, rows, child.output, now,
       batch.fold(0L)(_.timeMs) * 1000L, due, clockDue,
       ProcessCounters(counter("records_in"),
         spec.outputNames.map(n => counter(if (n == "out") "records_out" else s"records_out_$n")),
         counter("state_inserted"), counter("state_removed"), Counters.registerNamed(session, step)),
       batch.fold(0L)(_.id), TaskFailures.every(session), ProcessExec.largeFrom(session),
-      CacheConf.bytes(conf), order, SortLimits.of(session))
+      CacheConf.bytes(session), order, SortLimits.of(session))
     runTasks[ProcessTask](child.execute())((partition, opened, rows, _, finished) =>
       new ProcessTask(plan, opened, rows, partition, python, finished))
   }
@@ -75,5 +68,5 @@ case class ProcessExec(child: SparkPlan, spec: ProcessSpec, keys: Seq[Attribute]
 
 object ProcessExec {
   private val LargeKey = "spark.headgate.process.large.entries"
-  def largeFrom(session: SparkSession): Long = session.conf.getOption(LargeKey).fold(1000L)(_.toLong)
+  def largeFrom(session: Session): Long = session.conf.getOption(LargeKey).fold(1000L)(_.toLong)
 }

@@ -1,12 +1,10 @@
 package org.apache.spark.sql.headgate.steps.process
 
-import org.apache.spark.api.python.PythonFunction
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.headgate.planning.PlansItself
-import org.apache.spark.sql.headgate.spark.RunningBatch
+import org.apache.spark.sql.headgate.spark.{PythonFunction, RunningBatch, Session}
 import org.apache.spark.sql.headgate.store.{KeepsState, StoreSpec}
 
 /** The pickled function. No expression, so that Spark's rules for Python functions leave it alone. */
@@ -34,7 +32,7 @@ case class Process(child: LogicalPlan, spec: ProcessSpec, keys: Seq[Attribute], 
   override def producedAttributes: AttributeSet = AttributeSet(output)
   // all that comes goes to Python: column pruning must not change it
   @transient override lazy val references: AttributeSet = child.outputSet
-  override def physical(session: SparkSession, planLater: LogicalPlan => SparkPlan): SparkPlan =
+  override def physical(session: Session, planLater: LogicalPlan => SparkPlan): SparkPlan =
     ProcessExec(planLater(child), spec, keys, input, position, time, tie, rows, task, stores, output,
       RunningBatch.of(session))
   override protected def withNewChildInternal(c: LogicalPlan): Process = copy(child = c)

@@ -3,11 +3,9 @@ package org.apache.spark.sql.headgate.steps.process
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.TaskContext
-import org.apache.spark.api.python.{ChainedPythonFunctions, PythonEvalType}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
-import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.execution.python.ArrowPythonRunner
+import org.apache.spark.sql.headgate.spark.PythonSettings
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnarBatch, ColumnVector}
 
@@ -21,19 +19,18 @@ abstract class Feed extends Iterator[InternalRow] {
  * size before each row and copies each row that comes back; here the feed counts, and rows are used
  * where they lie.
  */
-final class ProcessPython(task: PythonTask, wire: ProcessWire, timeZone: String, largeTypes: Boolean,
-    conf: Map[String, String], metrics: Map[String, SQLMetric], artifacts: Option[String],
-    mostRows: Int, mostBytes: Long) extends Serializable {
+final class ProcessPython(task: PythonTask, wire: ProcessWire, settings: PythonSettings)
+  extends Serializable {
+  private val mostRows = settings.mostRows
+  private val mostBytes = settings.mostBytes
 
   /** What Python gives back; a row is good until the next one is asked for. */
   def run(feed: Feed): Iterator[InternalRow] = {
     val context = TaskContext.get()
-    val runner = new ArrowPythonRunner(Seq((ChainedPythonFunctions(Seq(task.function)), task.resultId)),
-      PythonEvalType.SQL_MAP_ARROW_ITER_UDF, Array(Array(0)),
-      // Python gets the columns of one struct
-      StructType(Seq(StructField("struct", wire.to))), timeZone, largeTypes, conf, metrics, artifacts, None)
     val columns = wire.from.length
-    runner.compute(batches(feed), context.partitionId(), context).flatMap { batch =>
+    // Python gets the columns of one struct
+    val schema = StructType(Seq(StructField("struct", wire.to)))
+    settings.run(task.function, task.resultId, schema, batches(feed), context).flatMap { batch =>
       val struct = batch.column(0).asInstanceOf[ArrowColumnVector]
       val parts: Array[ColumnVector] = Array.tabulate(columns)(struct.getChild(_))
       new ColumnarBatch(parts, batch.numRows()).rowIterator().asScala

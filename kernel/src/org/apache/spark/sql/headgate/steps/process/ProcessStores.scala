@@ -1,6 +1,6 @@
 package org.apache.spark.sql.headgate.steps.process
 
-import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.headgate.spark.{KeyLayout, StoreShape}
 import org.apache.spark.sql.headgate.store.StoreSpec
 import org.apache.spark.sql.types._
 
@@ -10,7 +10,7 @@ import org.apache.spark.sql.types._
  * order, so that a batch reads those that are due and no others.
  */
 object ProcessStores {
-  val Main: String = StateStoreId.DEFAULT_STORE_NAME
+  val Main: String = StoreShape.DefaultName
   val Expires = "expires"
   def clock(name: String): String = if (name == "expiry") name else s"${name}_timers"
 
@@ -25,16 +25,16 @@ object ProcessStores {
       val full = StructType(keys :+ part)
       val value = StructField("value", state.value) +:
         (if (state.ttl > 0) Seq(StructField(Expires, TimestampType)) else Nil)
-      StoreSpec(state.name, full, StructType(value), PrefixKeyScanStateEncoderSpec(full, keys.length),
+      StoreSpec(state.name, full, StructType(value), KeyLayout.Prefix(keys.length),
         keys.indices)
     }
     val byTime = StructType(Seq(StructField("time", LongType, nullable = false),
       StructField("timer", IntegerType, nullable = false)) ++ keys)
     val none = StructType(StructField("none", BooleanType) :: Nil)
-    Seq(StoreSpec(Main, key, spec.main, NoPrefixKeyStateEncoderSpec(key), keys.indices)) ++
+    Seq(StoreSpec(Main, key, spec.main, KeyLayout.Plain, keys.indices)) ++
       spec.lists.map(s => entries(s, StructField("number", LongType, nullable = false))) ++
       spec.maps.map(s => entries(s, StructField("entry", s.key.get))) ++
-      clocks(spec).map(c => StoreSpec(clock(c), byTime, none, RangeKeyScanStateEncoderSpec(byTime, Seq(0)),
+      clocks(spec).map(c => StoreSpec(clock(c), byTime, none, KeyLayout.Range(Seq(0)),
         keys.indices.map(_ + 2)))
   }
 }

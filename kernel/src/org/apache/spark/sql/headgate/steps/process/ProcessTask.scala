@@ -5,8 +5,9 @@ import java.util.LinkedHashSet
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.headgate.counters.{NamedCounter, StepCounter}
+import org.apache.spark.sql.headgate.spark.OpenStores
 import org.apache.spark.sql.headgate.steps.core.{KeySort, SortLimits, StepTask}
-import org.apache.spark.sql.headgate.store.{CachedStore, OpenStores}
+import org.apache.spark.sql.headgate.store.CachedStore
 import org.apache.spark.sql.headgate.testing.TaskFailures
 import org.apache.spark.sql.headgate.time.LeastDeadline
 import org.apache.spark.sql.types._
@@ -52,7 +53,6 @@ final class ProcessTask(plan: ProcessPlan, opened: OpenStores, input: Iterator[I
   /** For each time of the main row, the store of its clock. */
   private val storeOf = spec.clocks.map(c => timeStores(clocks.indexOf(c))).toArray
   private val timerIds = spec.main.drop(spec.firstTime).map(f => TimeStore.id(f.name)).toArray
-
 
   // keys that are due and have not come with rows (yet)
   private val due = new LinkedHashSet[UnsafeRow]()

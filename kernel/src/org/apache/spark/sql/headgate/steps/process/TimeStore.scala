@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStoreIterator, UnsafeRowPair}
+import org.apache.spark.sql.headgate.spark.{StateStore, StoredPairs}
 import org.apache.spark.sql.types._
 
 /**
@@ -29,7 +29,7 @@ final class TimeStore(store: StateStore, keyTypes: Seq[DataType], known: Long) {
   /** No time in the store is less. */
   def least: Long = from
 
-  private def scan(): StateStoreIterator[UnsafeRowPair] =
+  private def scan(): StoredPairs =
     if (from == Long.MinValue) store.iterator()
     // a time that is too early by one comes before all that have this time, whatever their keys
     else store.rangeScan(Some(at(noKey, from - 1, 0)), None)

@@ -8,17 +8,17 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.optimizer.{DecimalAggregates, ReplaceExpressions}
 import org.apache.spark.sql.catalyst.planning.PhysicalAggregation
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate
-import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.headgate.counters.StepCounter
+import org.apache.spark.sql.headgate.spark.{KeyLayout, OpenStores, StoreShape}
 import org.apache.spark.sql.headgate.steps.core.StepTask
-import org.apache.spark.sql.headgate.store.{OpenStores, StoreSpec}
+import org.apache.spark.sql.headgate.store.StoreSpec
 import org.apache.spark.sql.headgate.testing.TaskFailures
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 /** How count windows keep their state: how many rows a key had, and its windows that are not full. */
 object CountStores {
-  val Windows: String = StateStoreId.DEFAULT_STORE_NAME
+  val Windows: String = StoreShape.DefaultName
   val Numbers = "numbers"
 
   def layout(aggregate: Aggregate, keys: Int): Seq[StoreSpec] = {
@@ -28,9 +28,9 @@ object CountStores {
     val key = StructType(parts)
     val full = StructType(parts :+ StructField("last_row", LongType, nullable = false))
     val row = WindowStores.row(WindowStores.named(functions, results))
-    Seq(StoreSpec(Windows, full, row, NoPrefixKeyStateEncoderSpec(full), parts.indices),
+    Seq(StoreSpec(Windows, full, row, KeyLayout.Plain, parts.indices),
       StoreSpec(Numbers, key, StructType(StructField("rows", LongType) :: Nil),
-        NoPrefixKeyStateEncoderSpec(key), parts.indices))
+        KeyLayout.Plain, parts.indices))
   }
 }
 

@@ -7,13 +7,11 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.planning.PhysicalAggregation
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
 import org.apache.spark.sql.catalyst.plans.physical._
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
-import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.headgate.batch.OnceABatch
 import org.apache.spark.sql.headgate.counters.Counters
 import org.apache.spark.sql.headgate.planning.PlansItself
-import org.apache.spark.sql.headgate.spark.RunningBatch
+import org.apache.spark.sql.headgate.spark.{RunningBatch, Session}
 import org.apache.spark.sql.headgate.steps.core.StatefulStep
 import org.apache.spark.sql.headgate.store.{KeepsState, StoreSpec}
 import org.apache.spark.sql.headgate.testing.TaskFailures
@@ -31,7 +29,7 @@ case class CountWindow(child: LogicalPlan, step: String, size: Long, every: Long
     stores: Seq[StoreSpec], output: Seq[Attribute]) extends UnaryNode with KeepsState with PlansItself {
   override def producedAttributes: AttributeSet = AttributeSet(output)
   @transient override lazy val references: AttributeSet = child.outputSet
-  override def physical(session: SparkSession, planLater: LogicalPlan => SparkPlan): SparkPlan = {
+  override def physical(session: Session, planLater: LogicalPlan => SparkPlan): SparkPlan = {
     val aggregate = KeyedWindow.aggregation(child)
     val PhysicalAggregation(grouping, functions, results, rows) = aggregate: @unchecked
     val layout = CountStores.layout(aggregate, keys)
@@ -53,7 +51,7 @@ case class CountWindowExec(child: SparkPlan, step: String, size: Long, every: Lo
   override def outputPartitioning: Partitioning =
     HashPartitioning(output.take(keys.length), getStateInfo.numPartitions)
   override def requiredChildDistribution: Seq[Distribution] =
-    StatefulOpClusteredDistribution(keys, getStateInfo.numPartitions) :: Nil
+    clusteredBy(keys) :: Nil
   override def requiredChildOrdering: Seq[Seq[SortOrder]] =
     Seq((keys :+ position).map(SortOrder(_, Ascending)))
   override protected def withNewChildInternal(c: SparkPlan): CountWindowExec = copy(child = c)

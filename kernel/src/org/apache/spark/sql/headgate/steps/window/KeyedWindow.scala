@@ -5,9 +5,9 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.optimizer.{CollapseProject, DecimalAggregates, ReplaceExpressions}
 import org.apache.spark.sql.catalyst.planning.PhysicalAggregation
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan, Project, UnaryNode}
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.headgate.planning.PlansItself
+import org.apache.spark.sql.headgate.spark.Session
 import org.apache.spark.sql.headgate.store.{KeepsState, KeyMerge, StoreSpec}
 import org.apache.spark.sql.types._
 
@@ -31,7 +31,7 @@ case class KeyedWindow(child: LogicalPlan, spec: Windowing, keys: Int, stores: S
   override def keyMerge(drops: Boolean): KeyMerge = MergeWindows(functions, spec.session)
   override def producedAttributes: AttributeSet = AttributeSet(output)
   @transient override lazy val references: AttributeSet = child.outputSet
-  override def physical(session: SparkSession, planLater: LogicalPlan => SparkPlan): SparkPlan =
+  override def physical(session: Session, planLater: LogicalPlan => SparkPlan): SparkPlan =
     WindowStrategy.plan(session, this, planLater)
   override protected def withNewChildInternal(c: LogicalPlan): KeyedWindow = copy(child = c)
 }

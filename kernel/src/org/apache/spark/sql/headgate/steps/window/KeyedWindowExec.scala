@@ -6,7 +6,6 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
-import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.headgate.batch.{JobClock, OnceABatch}
 import org.apache.spark.sql.headgate.counters.Counters
 import org.apache.spark.sql.headgate.spark.RunningBatch
@@ -34,7 +33,7 @@ case class KeyedWindowExec(child: SparkPlan, spec: Windowing, keys: Seq[Attribut
   override def outputPartitioning: Partitioning =
     HashPartitioning(output.take(keys.length), getStateInfo.numPartitions)
   override def requiredChildDistribution: Seq[Distribution] =
-    StatefulOpClusteredDistribution(keys, getStateInfo.numPartitions) :: Nil
+    clusteredBy(keys) :: Nil
   override def requiredChildOrdering: Seq[Seq[SortOrder]] =
     Seq(if (spec.session) (keys :+ end).map(SortOrder(_, Ascending)) else Nil)
   override protected def withNewChildInternal(c: SparkPlan): KeyedWindowExec = copy(child = c)

@@ -2,7 +2,7 @@
 package org.apache.spark.sql.headgate.steps.window
 
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
-import org.apache.spark.sql.execution.streaming.state.StateStore
+import org.apache.spark.sql.headgate.spark.StateStore
 import org.apache.spark.sql.headgate.store.{KeyMerge, StoredRow, StoreSpec}
 
 /** Windows: the buffers of the same window are merged, as if all its rows had had one key. */

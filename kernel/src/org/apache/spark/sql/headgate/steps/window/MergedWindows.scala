@@ -3,7 +3,7 @@ package org.apache.spark.sql.headgate.steps.window
 import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.execution.streaming.state.StateStore
+import org.apache.spark.sql.headgate.spark.StateStore
 import org.apache.spark.sql.headgate.store.StoreSpec
 import org.apache.spark.sql.types._
 

@@ -4,8 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.execution.streaming.state._
-import org.apache.spark.sql.headgate.store.OpenStores
+import org.apache.spark.sql.headgate.spark.{OpenStores, Session}
 import org.apache.spark.sql.headgate.time.Saturating
 import org.apache.spark.sql.types._
 

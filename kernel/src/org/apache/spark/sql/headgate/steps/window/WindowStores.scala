@@ -2,7 +2,7 @@ package org.apache.spark.sql.headgate.steps.window
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
-import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.headgate.spark.{KeyLayout, Sessions, StoreShape}
 import org.apache.spark.sql.headgate.store.StoreSpec
 import org.apache.spark.sql.types._
 
@@ -11,7 +11,7 @@ import org.apache.spark.sql.types._
  * The other stores have the same key.
  */
 object WindowStores {
-  val Windows: String = StateStoreId.DEFAULT_STORE_NAME
+  val Windows: String = StoreShape.DefaultName
   /** The windows with rows that no early row has shown yet; only with `every`. */
   val Changed = "changed"
   /** The sessions of each key, with their starts. */
@@ -36,12 +36,12 @@ object WindowStores {
     val key = StructType(keys :+ StructField("window_end", LongType, nullable = false))
     val start = StructField(Start, LongType)
     val values = row(functions).fields.toSeq ++ (if (windowing.session) Seq(start) else Nil)
-    def store(name: String, value: Seq[StructField], encoder: KeyStateEncoderSpec) =
-      StoreSpec(name, key, StructType(value), encoder, keys.indices)
-    val byTime = TimestampAsPrefixKeyStateEncoderSpec(key)
+    def store(name: String, value: Seq[StructField], layout: KeyLayout) =
+      StoreSpec(name, key, StructType(value), layout, keys.indices)
+    val byTime = KeyLayout.Time
     Seq(store(Windows, values, byTime)) ++
       (if (windowing.notes) Seq(store(Changed, Seq(StructField("none", BooleanType)), byTime)) else Nil) ++
-      (if (windowing.session) Seq(store(Sessions, Seq(start), PrefixKeyScanStateEncoderSpec(key, keys.length))) else Nil)
+      (if (windowing.session) Seq(store(Sessions, Seq(start), KeyLayout.Prefix(keys.length))) else Nil)
   }
 
   /** What is kept of a window but a session's start. */

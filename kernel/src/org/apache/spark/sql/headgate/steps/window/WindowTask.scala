@@ -4,9 +4,8 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.headgate.spark.{OpenStores, StateStore, StoredPair, StoredPairs, StoreShape}
 import org.apache.spark.sql.headgate.steps.core.StepTask
-import org.apache.spark.sql.headgate.store.OpenStores
 import org.apache.spark.sql.headgate.testing.TaskFailures
 import org.apache.spark.sql.headgate.time.Saturating
 import org.apache.spark.sql.types._
@@ -44,7 +43,7 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
   private def clockMs: Long = math.max(1L, spec.clock / 1000L)
   private val nothing = UnsafeProjection.create(StructType(StructField("none", BooleanType) :: Nil))
     .apply(InternalRow(null)).copy()
-  private val leastKey = RangeScanBoundaryUtils.defaultInternalRow(StructType(keySchema.init))
+  private val leastKey = StoreShape.leastRow(StructType(keySchema.init))
   private val boundary = UnsafeProjection.create(keySchema)
 
   protected def timeOf(key: UnsafeRow): Long = key.getLong(keys)
@@ -55,7 +54,7 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
 
   /** Windows that end after one time and by another, in order; nothing outside is read. */
   protected def between(after: Long, by: Long,
-      in: StateStore = store): StateStoreIterator[UnsafeRowPair] = {
+      in: StateStore = store): StoredPairs = {
     def at(time: Long) = {
       val row = new GenericInternalRow(keys + 1)
       (0 until keys).foreach(i => row.update(i, leastKey.get(i, keySchema(i).dataType)))
@@ -166,7 +165,7 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
 
   /** Tells the driver when there is something to do next. */
   private def tellNext(): Unit = if (!closesAll) {
-    def first(it: StateStoreIterator[UnsafeRowPair]): Option[Long] =
+    def first(it: StoredPairs): Option[Long] =
       try if (it.hasNext) Some(timeOf(it.next().key)) else None finally it.close()
     first(between(now, Long.MaxValue)).foreach(plan.due.add(_))
     if (spec.lateness > 0) first(between(removeTo, now)).foreach(end => plan.due.add(Saturating.plus(end, spec.lateness)))
@@ -179,10 +178,10 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
     }
   }
 
-  private def closing(it: StateStoreIterator[UnsafeRowPair]): Iterator[UnsafeRowPair] =
-    new Iterator[UnsafeRowPair] {
+  private def closing(it: StoredPairs): Iterator[StoredPair] =
+    new Iterator[StoredPair] {
       override def hasNext: Boolean = it.hasNext || { it.close(); false }
-      override def next(): UnsafeRowPair = it.next()
+      override def next(): StoredPair = it.next()
     }
 
   private var later: Iterator[InternalRow] = null
