@@ -13,17 +13,17 @@ import org.apache.spark.sql.headgate.spark.{RunningQuery, Session}
  * and no other one is planned.
  */
 object StopAfterBatch {
-  private val asked = ConcurrentHashMap.newKeySet[UUID]()
+  private val requested = ConcurrentHashMap.newKeySet[UUID]()
 
-  def request(queryRunId: String): Unit = asked.add(UUID.fromString(queryRunId))
+  def request(queryRunId: String): Unit = requested.add(UUID.fromString(queryRunId))
 
   /** Called on the query's thread after the sinks of a batch have committed. */
   def batchEnds(session: Session, queryRunId: UUID): Unit =
-    if (asked.remove(queryRunId)) RunningQuery.of(session).foreach(_.end())
+    if (requested.remove(queryRunId)) RunningQuery.of(session).foreach(_.end())
 
   /** Called on the query's thread while it waits for its next trigger; true if it need not. */
   def betweenBatches(session: Session): Boolean =
-    RunningQuery.of(session).filter(q => asked.remove(q.runId)).map(_.end()).isDefined
+    RunningQuery.of(session).filter(q => requested.remove(q.runId)).map(_.end()).isDefined
 
-  def forget(queryRunId: UUID): Unit = asked.remove(queryRunId)
+  def forget(queryRunId: UUID): Unit = requested.remove(queryRunId)
 }

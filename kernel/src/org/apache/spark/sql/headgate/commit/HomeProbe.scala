@@ -54,7 +54,7 @@ final class HomeProbe(session: Session, folder: String, nonce: String) {
     session.conf.set(HomeProbe.Key, s"$folder#$nonce")
   }
 
-  /** Whether an executor has not been asked yet. */
+  /** Whether there is an executor that has not answered yet. */
   def pending(): Boolean = executors.exists(e => !seen.contains(e.executorId))
 
   def busy(): Boolean = round != null && round.isAlive
@@ -62,10 +62,10 @@ final class HomeProbe(session: Session, folder: String, nonce: String) {
   /** What is wrong, as JSON, or null. */
   def found(): String = problem
 
-  /** Ask all executors that were not asked yet; without one, the first that comes. */
+  /** Probe all executors that have not answered yet; without one, the first that comes. */
   def start(): Unit = if (!busy()) {
     round = new Thread(() => try ask() catch {
-      case NonFatal(_) => // it was cancelled, or the executors were lost: they are asked again
+      case NonFatal(_) => // it was cancelled, or the executors were lost: they are probed again
     }, "headgate-home-probe")
     round.setDaemon(true)
     round.start()
@@ -105,7 +105,7 @@ final class HomeProbe(session: Session, folder: String, nonce: String) {
     val said = if (answer.kind == "ok") HomeProbe.read(file, nonce, hadoop) else null
     val judged = if (said == null) answer else answer.copy(kind = "apart", text = said)
     if (judged.kind == "ok") seen.add(answer.executor)
-    // while the job runs a disk may be full: that is no other disk, and the executor is asked again
+    // while the job runs a disk may be full: that is no other disk, and the executor is probed again
     else if (problem == null && (first || judged.kind != "unwritable")) problem = judged.json(folder)
     root.getFileSystem(hadoop).delete(file, false)
   }

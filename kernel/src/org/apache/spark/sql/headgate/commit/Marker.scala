@@ -34,7 +34,7 @@ case class Marker(
   /** Whether the batch at hand is out by this marker.
     *
     * A batch is run again only from the same offsets, and none is run again when a later one is out.
-    * Anything else means that this home is older than its sinks: to take the batch for out would
+    * In all other cases this home is older than its sinks: to take the batch for out would
     * lose its rows.
     */
   def holds(other: Marker, sink: String): Boolean =

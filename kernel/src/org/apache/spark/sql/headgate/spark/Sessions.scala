@@ -1,4 +1,4 @@
-/** Owns what is asked of a session beyond Spark's API. */
+/** Owns what a session gives beyond Spark's API. */
 package org.apache.spark.sql.headgate.spark
 
 import org.apache.hadoop.conf.Configuration

@@ -56,5 +56,5 @@ object Drained {
     try start finally session.conf.unset(Key)
   }
 
-  private[headgate] def asked: Boolean = Sessions.active.conf.get(Key, "false").toBoolean
+  private[headgate] def isWanted: Boolean = Sessions.active.conf.get(Key, "false").toBoolean
 }

@@ -1,4 +1,4 @@
-/** Owns how a failure of a broker is told to Python. */
+/** Owns how Python learns of a broker's failure. */
 package org.apache.spark.sql.headgate.brokers.core
 
 import java.util.concurrent.{CompletionException, ExecutionException}

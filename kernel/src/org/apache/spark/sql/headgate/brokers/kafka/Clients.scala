@@ -16,7 +16,7 @@ private[headgate] object Clients {
   type Producer = KafkaProducer[Array[Byte], Array[Byte]]
   type Consumer = KafkaConsumer[Array[Byte], Array[Byte]]
 
-  /** A broker that does not answer for so long is told as unreachable. */
+  /** A broker that does not answer for so long counts as unreachable. */
   val PatienceMs = 15000
 
   def producer(key: ProducerKey): Producer = {

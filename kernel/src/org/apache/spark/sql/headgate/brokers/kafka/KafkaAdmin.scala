@@ -69,14 +69,14 @@ object KafkaAdmin {
 
   private final class TopicReport(admin: Admin, client: Map[String, String], topics: Seq[String]) {
     private val servers = client.getOrElse("bootstrap.servers", "")
-    private val asked = topics.distinct
+    private val wanted = topics.distinct
 
     def writeTo(json: ObjectNode): Unit = {
       val options = new DescribeTopicsOptions().includeAuthorizedOperations(true)
-      val described = admin.describeTopics(asked.asJava, options).topicNameValues
+      val described = admin.describeTopics(wanted.asJava, options).topicNameValues
       val configs = admin.describeConfigs(
-        asked.map(new ConfigResource(ConfigResource.Type.TOPIC, _)).asJava).values
-      asked.foreach { topic =>
+        wanted.map(new ConfigResource(ConfigResource.Type.TOPIC, _)).asJava).values
+      wanted.foreach { topic =>
         val entry = json.putObject(topic)
         try {
           val found = Admins.result(described.get(topic))

@@ -1,4 +1,4 @@
-/** Owns what the sink asks about a topic. */
+/** Owns what a cluster knows of a topic. */
 package org.apache.spark.sql.headgate.brokers.kafka
 
 import java.util.Collections
@@ -10,8 +10,8 @@ import org.apache.kafka.common.errors._
 private[headgate] object Topics {
   def describe(admin: Admin, topic: String): Option[TopicDescription] =
     try {
-      val asked = admin.describeTopics(Collections.singleton(topic))
-      Some(Admins.result(asked.topicNameValues.get(topic)))
+      val request = admin.describeTopics(Collections.singleton(topic))
+      Some(Admins.result(request.topicNameValues.get(topic)))
     } catch { case _: UnknownTopicOrPartitionException | _: InvalidTopicException => None }
 
   /** How large a batch of records the topic takes, if this user may know. */

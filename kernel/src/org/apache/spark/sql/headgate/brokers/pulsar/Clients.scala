@@ -24,7 +24,7 @@ private[headgate] final class SharedClient(val access: PulsarAccess, val client:
 
 private[headgate] object Clients {
 
-  /** A broker that does not answer for so long is told as unreachable. */
+  /** A broker that does not answer for so long counts as unreachable. */
   val PatienceMs = 15000L
 
   private val all = mutable.HashMap.empty[PulsarAccess, SharedClient]
@@ -68,7 +68,7 @@ private[headgate] object Clients {
     idle.foreach(s => Sweeper.later(s.client.close()))
   }
 
-  /** Nothing is asked of the service yet. One thread does: a client has few connections here. */
+  /** Sends nothing to the service yet. One thread is enough: a client has few connections here. */
   private def connect(access: PulsarAccess): PulsarClient = {
     // Counting costs each message, and writes to the log.
     val uncounted = Map[String, AnyRef]("statsIntervalSeconds" -> Long.box(0L)).asJava

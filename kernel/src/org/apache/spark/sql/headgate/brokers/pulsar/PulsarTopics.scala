@@ -1,4 +1,4 @@
-/** Owns what a Pulsar service is asked about topics. */
+/** Owns what a Pulsar service knows of its topics. */
 package org.apache.spark.sql.headgate.brokers.pulsar
 
 import java.util.{List => JList}
@@ -17,9 +17,9 @@ object PulsarTopics {
     * @param accessJson `url` and the options of an access
     */
   def topics(accessJson: String, topics: JList[String]): String = {
-    val told = mapper.readTree(accessJson).properties.asScala
+    val options = mapper.readTree(accessJson).properties.asScala
       .map(e => e.getKey -> e.getValue.asText).toMap
-    val access = PulsarAccess(told("url"), told - "url")
+    val access = PulsarAccess(options("url"), options - "url")
     val json = JsonNodeFactory.instance.objectNode()
     topics.asScala.distinct.foreach { topic =>
       val entry = json.putObject(topic)

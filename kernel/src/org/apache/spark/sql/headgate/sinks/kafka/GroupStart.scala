@@ -70,7 +70,7 @@ private[headgate] final class GroupStart(group: KafkaGroup, admin: Admin) {
     val at = new TopicPartition(group.markerTopic, partition)
     val noted = Map(at -> new OffsetAndMetadata(0L, group.owner.toJson)).asJava
     group.ownerGroups.keys.map(admin.alterConsumerGroupOffsets(_, noted)).toSeq
-      .foreach(asked => Admins.result(asked.all()))
+      .foreach(change => Admins.result(change.all()))
     if (topics.nonEmpty) record(partition, topics)
   }
 

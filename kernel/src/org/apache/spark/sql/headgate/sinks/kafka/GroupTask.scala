@@ -58,7 +58,7 @@ private[headgate] final class GroupTask(plan: GroupPlan, task: Int, mark: Marker
       rows += 1
     } catch { case error: Exception => fail(error) }
 
-  /** Remembers the first failure of a record, on whatever thread it is told. */
+  /** Remembers the first failure of a record, on whatever thread it comes. */
   def callback(topic: String): Callback = (_: RecordMetadata, error: Exception) =>
     if (error != null) failed.compareAndSet(null, (error, topic))
 

@@ -32,7 +32,7 @@ case class KafkaGroup(
   /** Not of a run: a topic is written by one home's job, in all its runs. */
   def ownerKeyPrefix: String = s"${escaped(job)}/owner/"
 
-  /** By consumer group, the topic whose owner its offset names: quickly asked for, but it expires. */
+  /** By consumer group, the topic whose owner its offset names: quickly read, but it expires. */
   def ownerGroups: Map[String, String] =
     if (owner.id.isEmpty) Map.empty
     else sinks.values.map(topic => s"headgate.${escaped(job)}.owner.$topic" -> topic).toMap
@@ -68,7 +68,7 @@ object KafkaGroup {
     if (name.startsWith(prefix)) name.substring(prefix.length).toIntOption.filter(_ >= 0) else None
 }
 
-/** What tasks are told of a group.
+/** What tasks have to know of a group.
   *
   * @param start distinguishes this start of the query from others of the same run
   * @param batchBytes how large the producer's batches may get

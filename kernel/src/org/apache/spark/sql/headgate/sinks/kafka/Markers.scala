@@ -20,7 +20,7 @@ import org.apache.spark.sql.headgate.brokers.kafka.{Admins, Clients}
 import org.apache.spark.sql.headgate.commit.{Marker, Owner}
 
 /** A batch's number is in two places, written in the transaction of its rows: as the offset of a
-  * consumer group, which can be asked for at any time but expires, and as a record of a compacted
+  * consumer group, which can be read at any time but expires, and as a record of a compacted
   * topic, which stays but has to be read through. The newer of the two counts. Both say what batch
   * it was beyond its number ([[Marker]]).
   */
@@ -66,11 +66,11 @@ private[headgate] object Markers {
     val until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(Clients.PatienceMs)
     while (open.nonEmpty) {
       val spec = new ListConsumerGroupOffsetsSpec().topicPartitions(Collections.singletonList(at))
-      val asked = admin.listConsumerGroupOffsets(
+      val request = admin.listConsumerGroupOffsets(
         open.map(_ -> spec).toMap.asJava, new ListConsumerGroupOffsetsOptions().requireStable(true))
       val unstable = open.filter { name =>
         val offsets =
-          try Admins.result(asked.partitionsToOffsetAndMetadata(name))
+          try Admins.result(request.partitionsToOffsetAndMetadata(name))
           catch { case _: GroupIdNotFoundException => Collections.singletonMap(at, null) }
         Option(offsets.get(at)).foreach(o => found(name) = Marker.of(o.offset, o.metadata))
         !offsets.containsKey(at)

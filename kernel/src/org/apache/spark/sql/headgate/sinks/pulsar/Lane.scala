@@ -14,7 +14,7 @@ import org.apache.spark.sql.headgate.brokers.pulsar.{Clients, PulsarFailure}
   * would be lost. (Pulsar refuses a single entry if it is larger than a limit of the topic, say.)
   * While an entry is on its way the next one is filled, so the task seldom waits.
   *
-  * What an earlier attempt has out is told by the broker when the producer is opened: those rows are
+  * The broker reports what an earlier attempt has out when the producer is opened: those rows are
   * not sent again. That is also why an entry never has rows that are out beside rows that are not,
   * of which the broker would drop all.
   */

@@ -6,7 +6,7 @@ import org.apache.spark.sql.headgate.commit.DiskFiles
 import org.apache.spark.sql.headgate.sinks.core.{JobSpec, TaskPlace, TaskPlan, TaskSinks}
 import org.apache.spark.sql.types.StructType
 
-/** What tasks are told of one sink.
+/** What tasks have to know of one sink.
   *
   * @param names of its producers, up to the number of the task
   * @param partitions of the topic that this batch's rows go to; 0: the topic is not partitioned

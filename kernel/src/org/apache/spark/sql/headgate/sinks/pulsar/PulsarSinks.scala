@@ -38,7 +38,7 @@ private[headgate] final class PulsarSinks(job: JobSpec, sinks: Seq[SinkSpec]) ex
       try Clients.use(of.access)(PulsarTopics.partitions(_, of.topic))
       catch { case f: PulsarFailure => throw named(f, plan) }
     }
-    // At each start, also where the record tells: a topic that is gone is told at once, and simply.
+    // At each start, also where the record tells: a topic that is gone fails the start at once, with a plain sentence.
     if (due) found
     if (!of.exactlyOnce) plan
     else {

@@ -84,9 +84,9 @@ object TopicGuard {
   def put(session: ApiSession, sparkFolder: String, file: String, sources: String, known: String): Unit = {
     val hadoop = Sessions.hadoop(Sessions.of(session))
     val guarded = mapper.readTree(sources).properties.asScala.map { e =>
-      val told: JsonNode = e.getValue
-      GuardedSource(e.getKey, TopicIds.clientOf(told.get("client").toString),
-        TopicChoice(told.get("topic").asText, told.get("pattern").asBoolean))
+      val source: JsonNode = e.getValue
+      GuardedSource(e.getKey, TopicIds.clientOf(source.get("client").toString),
+        TopicChoice(source.get("topic").asText, source.get("pattern").asBoolean))
     }.toSeq
     BatchGuards.put(sparkFolder,
       new TopicGuard(guarded, new Path(file), mapper.readTree(known).asInstanceOf[ObjectNode], hadoop), hadoop)

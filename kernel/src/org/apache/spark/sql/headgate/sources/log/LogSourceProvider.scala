@@ -31,11 +31,11 @@ private final class LogTable extends Table with SupportsRead {
     EnumSet.of(TableCapability.MICRO_BATCH_READ, TableCapability.BATCH_READ)
 
   override def newScanBuilder(options: CaseInsensitiveStringMap): ScanBuilder = {
-    val told = LogOptions(
+    val wanted = LogOptions(
       options.get("path"),
       options.getOrDefault("starting", "earliest"),
       options.getLong("max_records", 0L))
-    () => new LogScan(told)
+    () => new LogScan(wanted)
   }
 }
 

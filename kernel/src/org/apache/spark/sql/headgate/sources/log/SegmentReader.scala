@@ -17,7 +17,7 @@ object SegmentReaderFactory extends PartitionReaderFactory {
 
 /** Gives the records of a range one by one, in one row that each record overwrites.
   *
-  * Values point into the read buffer, so a row is good only until the next one is asked for.
+  * Values point into the read buffer, so a row is good only until the next one is read.
   */
 final class SegmentReader(range: LogInputPartition) extends PartitionReader[InternalRow] {
   private val row = new RawRow(range.partition)

@@ -39,7 +39,7 @@ private final class TickTable extends Table with SupportsRead {
   override def newScanBuilder(o: CaseInsensitiveStringMap): ScanBuilder = () => new Scan {
     override def readSchema(): StructType = TickSource.schema
     override def toMicroBatchStream(checkpoint: String): MicroBatchStream =
-      new TickStream(Drained.asked)
+      new TickStream(Drained.isWanted)
   }
 }
 

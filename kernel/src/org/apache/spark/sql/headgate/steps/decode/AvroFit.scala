@@ -16,8 +16,8 @@ object AvroFit {
   /** The Avro schema of the values, as JSON: the given one, or the one that `to_avro` would give
     * these columns. IllegalArgumentException if it is none or does not fit.
     */
-  def schemaFor(told: Option[String], columns: StructType): String = {
-    val schema = told match {
+  def schemaFor(chosen: Option[String], columns: StructType): String = {
+    val schema = chosen match {
       case Some(text) => orRefuse("the Avro schema is not valid")(AvroUtils.parseAvroSchema(text))
       case None => orRefuse("no Avro schema can be derived from the columns")(
           SchemaConverters.toAvroType(columns, nullable = false))
@@ -34,7 +34,7 @@ object AvroFit {
       }
     }
     orRefuse("the Avro schema does not fit the columns")(deserializer(schema, columns))
-    told.getOrElse(schema.toString)
+    chosen.getOrElse(schema.toString)
   }
 
   /** Spark's converter of Avro records to rows; dates are of the calendar that all use by now. */

@@ -24,9 +24,9 @@ case class DecodeExec(spec: DecodeSpec, output: Seq[Attribute], child: SparkPlan
     val raw = RawColumns.find(input.output, spec)
     val good = Counters.register(session, spec.step, "records_out")
     val bad = Counters.register(session, spec.step, "records_out_malformed")
-    val (told, timeZone) = (spec, conf.sessionLocalTimeZone)
+    val (how, timeZone) = (spec, conf.sessionLocalTimeZone)
     input.execute().mapPartitionsInternal { records =>
-      val decoder = new RecordDecoder(told, raw, timeZone, good, bad)
+      val decoder = new RecordDecoder(how, raw, timeZone, good, bad)
       records.map(decoder.decode)
     }
   }

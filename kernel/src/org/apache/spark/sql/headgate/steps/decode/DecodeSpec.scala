@@ -1,4 +1,4 @@
-/** Owns what a decode step is told, and the columns that it gives. */
+/** Owns what a decode step has to do, and the columns that it gives. */
 package org.apache.spark.sql.headgate.steps.decode
 
 import scala.jdk.CollectionConverters._
@@ -59,7 +59,7 @@ object DecodeSpec {
 
   private val mapper = new ObjectMapper()
 
-  /** The spec from the JSON that kernel.py gives; refuses one that cannot work, with a sentence. */
+  /** The spec from the JSON that Python gives; refuses one that cannot work, with a sentence. */
   def parse(json: String): DecodeSpec = {
     val root = mapper.readTree(json)
     val declared = DataType.fromJson(root.get("schema").toString).asInstanceOf[StructType]

@@ -3,7 +3,7 @@ package org.apache.spark.sql.headgate.steps.decode
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory
 
-/** A record that does not parse, in a source that is told to fail on one.
+/** A record that does not parse, in a source that fails on one.
   *
   * The message is `HEADGATE_MALFORMED ` and one line of JSON: step, topic, partition, offset,
   * reason, and the start of the record's text.

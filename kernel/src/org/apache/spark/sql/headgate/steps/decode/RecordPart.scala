@@ -27,14 +27,14 @@ object RecordPart {
   val All: Seq[RecordPart] =
     Seq(Key, Topic, Partition, Offset, Timestamp, Headers, Properties, EventTime, MessageId)
 
-  /** The parts for these columns, told as (column's name, part's name); refuses what cannot be. */
-  def of(columns: Seq[StructField], told: Seq[Seq[String]]): Seq[RecordPart] = {
+  /** The parts for these columns, given as (column's name, part's name); refuses what cannot be. */
+  def of(columns: Seq[StructField], parts: Seq[Seq[String]]): Seq[RecordPart] = {
     def refuse(why: String) = throw new IllegalArgumentException(why)
-    if (columns.map(_.name) != told.map(_.head)) {
+    if (columns.map(_.name) != parts.map(_.head)) {
       refuse(s"the last columns are ${columns.map(_.name).mkString(", ")}, " +
-        s"not the metadata's ${told.map(_.head).mkString(", ")}")
+        s"not the metadata's ${parts.map(_.head).mkString(", ")}")
     }
-    columns.zip(told.map(_.last)).map { case (column, name) =>
+    columns.zip(parts.map(_.last)).map { case (column, name) =>
       val part = All.find(_.name == name)
         .getOrElse(refuse(s"a record has no '$name'"))
       if (!part.fits(column.dataType)) {

@@ -55,8 +55,8 @@ object ValueFormat {
       if (framing != "none" && framing != "confluent") {
         throw new IllegalArgumentException(s"avro_framing: none or confluent, not $framing")
       }
-      val told = Option(root.get("avro_schema")).filterNot(_.isNull).map(_.asText)
-      AvroFormat(AvroFit.schemaFor(told, columns), framing == "confluent")
+      val chosen = Option(root.get("avro_schema")).filterNot(_.isNull).map(_.asText)
+      AvroFormat(AvroFit.schemaFor(chosen, columns), framing == "confluent")
     case other => throw new IllegalArgumentException(s"format: json, raw or avro, not $other")
   }
 }

@@ -53,9 +53,9 @@ final class EntryServer(stores: Array[EntryStore]) {
       val store = stores(in.readByte().toInt)
       val number = in.readLong()
       val key = keys.synchronized(keys(number.toInt))
-      val asked = new Array[Byte](in.readInt())
-      in.readFully(asked)
-      val entries = if (asked.isEmpty) store.all(key) else EntryServer.read(asked, store.partType)(store.one(key, _))
+      val wanted = new Array[Byte](in.readInt())
+      in.readFully(wanted)
+      val entries = if (wanted.isEmpty) store.all(key) else EntryServer.read(wanted, store.partType)(store.one(key, _))
       entries.grouped(EntryServer.Chunk).foreach { some =>
         val bytes = EntryServer.written(some, store.entrySchema)
         out.writeInt(bytes.length)
@@ -72,7 +72,7 @@ object EntryServer {
 
   /** The one value of an Arrow stream with one column; good only while `use` runs. */
   private def read[T](bytes: Array[Byte], dataType: DataType)(use: Any => T): T = {
-    val allocator = ArrowUtils.rootAllocator.newChildAllocator("headgate entry asked", 0, Long.MaxValue)
+    val allocator = ArrowUtils.rootAllocator.newChildAllocator("headgate wanted entry", 0, Long.MaxValue)
     val reader = new ArrowStreamReader(new ByteArrayInputStream(bytes), allocator)
     try {
       reader.loadNextBatch()

@@ -24,7 +24,7 @@ final class ProcessPython(task: PythonTask, wire: ProcessWire, settings: PythonS
   private val mostRows = settings.mostRows
   private val mostBytes = settings.mostBytes
 
-  /** What Python gives back; a row is good until the next one is asked for. */
+  /** What Python gives back; a row is good until the next one is read. */
   def run(feed: Feed): Iterator[InternalRow] = {
     val context = TaskContext.get()
     val columns = wire.from.length

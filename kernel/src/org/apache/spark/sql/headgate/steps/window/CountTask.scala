@@ -42,8 +42,8 @@ case class CountPlan(size: Long, every: Long, keys: Seq[Attribute], input: Seq[A
 
 /**
  * One partition of one batch. Rows come by key and position. A window is known by the number of its
- * last row, a multiple of `every`, and is told when that row has come; when event time ends, the
- * window that would be next is told with what it has.
+ * last row, a multiple of `every`, and goes out when that row has come; when event time ends, the
+ * window that would be next goes out with what it has.
  */
 final class CountTask(plan: CountPlan, opened: OpenStores, input: Iterator[InternalRow],
     finished: CountTask => Unit) extends StepTask {

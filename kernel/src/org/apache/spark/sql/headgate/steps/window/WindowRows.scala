@@ -47,7 +47,7 @@ final class WindowRows(plan: WindowPlan, buffers: Buffers) {
   /** The key without the window's end. */
   def keyAlone(group: InternalRow): UnsafeRow = keysOf(group)
 
-  // keys and end as in the state, the functions' results, then what is told of the pane
+  // keys and end as in the state, the functions' results, then what is known of the pane
   private val firedBy = AttributeReference("fired_by", StringType)()
   private val pane = AttributeReference("pane", IntegerType)()
   private val start = AttributeReference("window_start", TimestampType)()
@@ -57,14 +57,14 @@ final class WindowRows(plan: WindowPlan, buffers: Buffers) {
     plan.keys ++ Seq(start, plan.end) ++ plan.results ++
       Seq(EqualTo(firedBy, Literal(Early, StringType)), firedBy, pane, asTime(micros(-1000L))) ++
       plan.lateRow.map(Literal(null, _)), known)
-  private val told = new GenericInternalRow(3)
+  private val paneRow = new GenericInternalRow(3)
   private val withResults = new JoinedRow
   private val withPane = new JoinedRow
 
   def result(key: UnsafeRow, window: UnsafeRow, by: UTF8String): InternalRow = {
-    told.update(0, by); told.setInt(1, buffers.pane(window))
-    told.setLong(2, if (spec.session) buffers.start(window) else key.getLong(plan.keys.length) - spec.size)
-    project(withPane(withResults(key, buffers.evaluate(window)), told))
+    paneRow.update(0, by); paneRow.setInt(1, buffers.pane(window))
+    paneRow.setLong(2, if (spec.session) buffers.start(window) else key.getLong(plan.keys.length) - spec.size)
+    project(withPane(withResults(key, buffers.evaluate(window)), paneRow))
   }
 
   private val conditions = plan.conditions.map { c =>
@@ -77,7 +77,7 @@ final class WindowRows(plan: WindowPlan, buffers: Buffers) {
   def conditionsMet(key: UnsafeRow, window: UnsafeRow): Int =
     if (conditions.isEmpty) 0
     else {
-      val row = withPane(withResults(key, buffers.evaluate(window)), told)
+      val row = withPane(withResults(key, buffers.evaluate(window)), paneRow)
       var (flags, again) = (0, false)
       var i = 0
       while (i < conditions.length) {

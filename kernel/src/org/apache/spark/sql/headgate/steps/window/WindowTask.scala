@@ -48,7 +48,7 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
 
   protected def timeOf(key: UnsafeRow): Long = key.getLong(keys)
 
-  /** Whether time has passed for an early row: a multiple before its start means nothing to a window. */
+  /** Whether time has passed for an early row: a multiple before its start does not count for a window. */
   private def timeHasPassed(key: UnsafeRow, window: UnsafeRow): Boolean =
     ticked || reached > (if (spec.session) buffers.start(window) else timeOf(key) - spec.size)
 
@@ -88,12 +88,12 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
     val end = timeOf(key)
     said = null
     if (end <= before) {
-      // it was due before this batch: what it has now is told at once
+      // it was due before this batch: what it has now goes out at once
       val by = if (buffers.has(window, WindowStores.OnTime)) rows.Late else rows.OnTime
       said = rows.result(key, window, by)
       buffers.fired(window, WindowStores.OnTime, spec.discarding)
     } else {
-      // a condition is told of also by a window that closes in this batch: an alert must not be lost
+      // a condition fires also in a window that closes in this batch: an alert must not be lost
       val flags = rows.conditionsMet(key, window)
       val open = end > now
       if (flags != 0 || open && (timeHasPassed(key, window) || countReached(window))) {
@@ -190,12 +190,12 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
   override protected def work(): Unit =
     if (lateLeft > 0) { lateLeft -= 1; current = rows.sameLateRow }
     else if (later == null) {
-      if (inputLeft) { current = takeInput(); told() }
+      if (inputLeft) { current = takeInput(); countOut() }
       else later = early() ++ onTime() // the second is made when the first has ended
-    } else if (later.hasNext) { current = later.next(); told() }
+    } else if (later.hasNext) { current = later.next(); countOut() }
     else end()
 
-  private def told(): Unit = if (current != null) { counters.out.inc(); rowsOut += 1 }
+  private def countOut(): Unit = if (current != null) { counters.out.inc(); rowsOut += 1 }
 
   /** Lets equal rows that no window takes leave by the side. */
   protected def sendLate(group: InternalRow): Unit = {
