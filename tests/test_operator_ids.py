@@ -13,10 +13,10 @@ from headgate.graph import operator_id
 
 
 def test_the_kernel_makes_the_same_number(spark: SparkSession) -> None:
-    kernel = spark._jvm.org.apache.spark.sql.headgate.OperatorId  # type: ignore[union-attr]
+    kernel = spark._jvm.org.apache.spark.sql.headgate.api.StateApi  # type: ignore[union-attr]
     for name in ("users_lookup", "a", "Zoë".encode().hex(), "x" * 100):
         number = operator_id(name)
-        assert kernel.of(name) == number
+        assert kernel.operatorId(name) == number
         assert 1 << 30 <= number < 1 << 31, "above Spark's own ids, and an Int for its state reader"
 
 

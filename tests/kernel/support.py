@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from headgate import jvm
 from headgate.connectors.log.files import LogRecord, TopicFiles
 
-SINKS = "org.apache.spark.sql.headgate.sink.SinkProvider"
+SINKS = "org.apache.spark.sql.headgate.sinks.core.SinkProvider"
 TOPIC = "log:orders"
 STEP = "orders"
 

@@ -25,7 +25,7 @@ def cached(job: hg.Job) -> None:
 
 @pytest.fixture
 def caches(spark: SparkSession) -> Any:
-    return spark._jvm.org.apache.spark.sql.headgate.RowCaches  # type: ignore[union-attr]
+    return spark._jvm.org.apache.spark.sql.headgate.store.RowCaches  # type: ignore[union-attr]
 
 
 @pytest.fixture

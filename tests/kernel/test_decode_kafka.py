@@ -76,7 +76,7 @@ def _raw(spark: SparkSession, servers: str, topic: str, *, stream: bool) -> Data
     jars = jvm.java.util.ArrayList()
     for jar in fetch(LOCK):
         jars.add(str(jar))
-    jvm.org.apache.spark.sql.headgate.MoreJars.addUnlessKnown(
+    jvm.org.apache.spark.sql.headgate.api.JarApi.addUnlessKnown(
         spark._jsparkSession, "org.apache.spark.sql.kafka010.KafkaSourceProvider", jars
     )
     options = {

@@ -149,7 +149,9 @@ def test_entries_of_both_logs_are_guarded(query: Query, log: str) -> None:
     jvm: Any = query.spark._jvm
     path = jvm.org.apache.hadoop.fs.Path
     conf = query.spark._jsparkSession.sessionState().newHadoopConf()
-    manager = jvm.org.apache.spark.sql.headgate.FencedFileManager(path(str(query.folder)), conf)
+    manager = jvm.org.apache.spark.sql.headgate.commit.FencedFileManager(
+        path(str(query.folder)), conf
+    )
 
     def write(name: str) -> None:
         (query.folder / name).parent.mkdir(parents=True, exist_ok=True)

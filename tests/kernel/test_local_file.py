@@ -16,7 +16,7 @@ from headgate import jvm
 def manager(spark: SparkSession, tmp_path: Path) -> Any:
     jvm: Any = spark._jvm
     hadoop = spark._jsparkSession.sessionState().newHadoopConf()
-    return jvm.org.apache.spark.sql.headgate.FencedFileManager(at(spark, tmp_path), hadoop)
+    return jvm.org.apache.spark.sql.headgate.commit.FencedFileManager(at(spark, tmp_path), hadoop)
 
 
 def at(spark: SparkSession, path: Path) -> Any:

@@ -115,7 +115,7 @@ def test_should_skip_lines_without_the_remembered_place(
 ) -> None:
     topic = _topic(tmp_path / "t")
     topic.append([Record(f"value {n}", key=f"k{n}") for n in range(50_000)])
-    at = spark._jvm.org.apache.spark.sql.headgate.log  # type: ignore[union-attr]
+    at = spark._jvm.org.apache.spark.sql.headgate.sources.log  # type: ignore[union-attr]
     stream = at.LogStream(at.LogOptions(str(topic.path), "earliest", 0), "")
     start, end = stream.deserializeOffset('{"0":31234}'), stream.deserializeOffset('{"0":31236}')
     stream.prepareForTriggerAvailableNow()
@@ -196,7 +196,7 @@ def test_should_start_where_it_is_told(spark: SparkSession, tmp_path: Path) -> N
 def test_should_decide_once_where_it_starts(spark: SparkSession, tmp_path: Path) -> None:
     topic = _topic(tmp_path / "t")
     topic.append([Record("before")])
-    at = spark._jvm.org.apache.spark.sql.headgate.log  # type: ignore[union-attr]
+    at = spark._jvm.org.apache.spark.sql.headgate.sources.log  # type: ignore[union-attr]
 
     def first() -> str:
         options = at.LogOptions(str(topic.path), "latest", 0)

@@ -67,7 +67,9 @@ class Checkpoint:
         spark.conf.set(jvm.DURABILITY, durability)
         hadoop = spark._jsparkSession.sessionState().newHadoopConf()
         java: Any = spark._jvm
-        self._manager = java.org.apache.spark.sql.headgate.FencedFileManager(self._at(root), hadoop)
+        self._manager = java.org.apache.spark.sql.headgate.commit.FencedFileManager(
+            self._at(root), hadoop
+        )
 
     def write(self, path: str) -> None:
         stream = self._manager.createAtomic(self._at(self.root / path), False)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from headgate.jvm.gateway import (
     java_list,
-    kernel_class,
+    kernel_api,
 )
 from headgate.jvm.jars import fetch
 
@@ -23,7 +23,7 @@ _LOCKS = Path(__file__).parent / "locks"
 def kafka_cluster_id(spark: SparkSession, client: Mapping[str, str]) -> str:
     """The id of the Kafka cluster that a client reaches."""
     need_kafka(spark)
-    return str(_kafka_admin(spark).clusterId(json.dumps(dict(client))))
+    return str(_kafka(spark).clusterId(json.dumps(dict(client))))
 
 
 def need_kafka(spark: SparkSession) -> None:
@@ -40,7 +40,7 @@ def need_pulsar(spark: SparkSession) -> None:
 
 
 def _need(spark: SparkSession, class_name: str, lock: str) -> None:
-    jars = kernel_class(spark, "MoreJars")
+    jars = kernel_api(spark, "JarApi")
     if not jars.knows(class_name):
         paths = [str(path) for path in fetch(_LOCKS / lock)]
         jars.addUnlessKnown(spark._jsparkSession, class_name, java_list(spark, paths))
@@ -56,7 +56,7 @@ def kafka_topics(
     """
     need_kafka(spark)
     found: dict[str, dict[str, Any]] = json.loads(
-        _kafka_admin(spark).topics(json.dumps(dict(client)), java_list(spark, topics))
+        _kafka(spark).topics(json.dumps(dict(client)), java_list(spark, topics))
     )
     return found
 
@@ -70,7 +70,7 @@ def kafka_topic_ids(
     """
     need_kafka(spark)
     found: dict[str, Any] = json.loads(
-        kernel_class(spark, "kafka.TopicIds").told(json.dumps(dict(client)), topic, is_pattern)
+        _kafka(spark).topicIds(json.dumps(dict(client)), topic, is_pattern)
     )
     return found
 
@@ -88,7 +88,7 @@ def guard_topics(
     `known` is what stands in the run's topics.json, at `file`; it gets topics that a pattern finds
     later. The guard goes with the fence of the folder.
     """
-    kernel_class(spark, "kafka.TopicGuard").put(
+    _kafka(spark).guardTopics(
         spark._jsparkSession, spark_folder, file, json.dumps(sources), json.dumps(known)
     )
 
@@ -99,7 +99,7 @@ def kafka_open_transactions(
     """Transactions of a job's sinks that are open: transactional_id, state, since_ms, topics."""
     need_kafka(spark)
     found: list[dict[str, Any]] = json.loads(
-        _kafka_admin(spark).openTransactions(json.dumps(dict(client)), job)
+        _kafka(spark).openTransactions(json.dumps(dict(client)), job)
     )
     return found
 
@@ -113,12 +113,12 @@ def pulsar_topics(
     `access` is the service's `url` with the options of its PulsarAccess. No topic is created.
     """
     need_pulsar(spark)
-    asked = kernel_class(spark, "pulsar.PulsarTopics")
+    asked = kernel_api(spark, "PulsarApi")
     found: dict[str, dict[str, Any]] = json.loads(
         asked.topics(json.dumps(dict(access)), java_list(spark, topics))
     )
     return found
 
 
-def _kafka_admin(spark: SparkSession) -> Any:
-    return kernel_class(spark, "kafka.KafkaAdmin")
+def _kafka(spark: SparkSession) -> Any:
+    return kernel_api(spark, "KafkaApi")

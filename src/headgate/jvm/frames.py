@@ -10,28 +10,27 @@ from pyspark.sql.types import StructType
 from headgate.base.schemas import has_floats
 from headgate.jvm.gateway import (
     as_frame,
-    headgate,
     java_frame,
     java_list,
-    kernel_class,
+    kernel_api,
 )
 
 
 def prototype(spark: SparkSession, schema: StructType) -> DataFrame:
     """An empty streaming DataFrame with these columns, for analysis only."""
-    java = headgate(spark).prototype(spark._jsparkSession, schema.json())
+    java = kernel_api(spark, "FrameApi").prototype(spark._jsparkSession, schema.json())
     return as_frame(java, spark)
 
 
 def stateful_part(df: DataFrame) -> str | None:
     """What keeps state in the plan, in words."""
-    found = headgate(df.sparkSession).stateful(java_frame(df))
+    found = kernel_api(df.sparkSession, "FrameApi").stateful(java_frame(df))
     return None if found is None else str(found)
 
 
 def nondeterministic_part(df: DataFrame) -> str | None:
     """An expression that gives another value when a batch is replayed."""
-    found = headgate(df.sparkSession).nondeterministic(java_frame(df))
+    found = kernel_api(df.sparkSession, "FrameApi").nondeterministic(java_frame(df))
     return None if found is None else str(found)
 
 
@@ -41,30 +40,34 @@ def normal_keys(frame: DataFrame, names: Sequence[str]) -> DataFrame:
     if not concerned:
         return frame
     spark = frame.sparkSession
-    made = kernel_class(spark, "NormalKeys")
-    return as_frame(made.columns(java_frame(frame), java_list(spark, concerned)), spark)
+    made = kernel_api(spark, "FrameApi").normalKeys(java_frame(frame), java_list(spark, concerned))
+    return as_frame(made, spark)
 
 
 def carry(base: DataFrame, top: DataFrame, column: str) -> DataFrame | None:
     """`top` with a column of `base`, which the steps between do not select; None if it is lost."""
     spark = base.sparkSession
-    java = headgate(spark).carry(java_frame(base), java_frame(top), column)
+    java = kernel_api(spark, "FrameApi").carry(java_frame(base), java_frame(top), column)
     return None if java is None else as_frame(java, spark)
 
 
 def tee(df: DataFrame) -> DataFrame:
     """Mark a repartitioned stream as shared, so that it is computed once."""
-    return as_frame(headgate(df.sparkSession).tee(java_frame(df)), df.sparkSession)
+    return as_frame(kernel_api(df.sparkSession, "FrameApi").tee(java_frame(df)), df.sparkSession)
 
 
 def count(df: DataFrame, step: str, output: str) -> DataFrame:
     """Count the rows that pass here as an output of a step."""
-    return as_frame(headgate(df.sparkSession).count(java_frame(df), step, output), df.sparkSession)
+    return as_frame(
+        kernel_api(df.sparkSession, "FrameApi").count(java_frame(df), step, output), df.sparkSession
+    )
 
 
 def observe(df: DataFrame, source: str, at: str) -> DataFrame:
     """Let a source's watermark follow the times in a column of its rows."""
-    return as_frame(headgate(df.sparkSession).observe(java_frame(df), source, at), df.sparkSession)
+    return as_frame(
+        kernel_api(df.sparkSession, "FrameApi").observe(java_frame(df), source, at), df.sparkSession
+    )
 
 
 def split(
@@ -81,7 +84,7 @@ def split(
     `base` that ride to a sink already go on with these branches only if `riders` says so.
     """
     spark = base.sparkSession
-    java = headgate(spark).split(
+    java = kernel_api(spark, "FrameApi").split(
         java_frame(base),
         java_list(spark, [java_frame(df) for df, _ in branches]),
         java_list(spark, [sink for _, sink in branches]),
@@ -94,15 +97,19 @@ def split(
 
 def is_chain(base: DataFrame, top: DataFrame) -> bool:
     """Whether only select, filter and count steps lie between the two."""
-    return bool(headgate(base.sparkSession).isChain(java_frame(base), java_frame(top)))
+    return bool(
+        kernel_api(base.sparkSession, "FrameApi").isChain(java_frame(base), java_frame(top))
+    )
 
 
 def numbered(df: DataFrame, sinks: Sequence[int]) -> DataFrame:
     """The writer's rows with the places in their task of those for these sinks."""
     spark = df.sparkSession
-    return as_frame(headgate(spark).numbered(java_frame(df), java_list(spark, sinks)), spark)
+    return as_frame(
+        kernel_api(spark, "FrameApi").numbered(java_frame(df), java_list(spark, sinks)), spark
+    )
 
 
 def source_order(df: DataFrame) -> list[str]:
     """The names of the sources in the order of the query's offset log."""
-    return list(headgate(df.sparkSession).sourceOrder(java_frame(df)))
+    return list(kernel_api(df.sparkSession, "FrameApi").sourceOrder(java_frame(df)))

@@ -13,10 +13,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from headgate.base.errors import HeadgateError
 
 PACKAGE = "org.apache.spark.sql.headgate"
-EXTENSIONS = f"{PACKAGE}.HeadgateExtensions"
-FILE_MANAGER = f"{PACKAGE}.FencedFileManager"
-LOG_SOURCE = f"{PACKAGE}.log.LogSourceProvider"
-TICKS = f"{PACKAGE}.tick.TickSourceProvider"
+EXTENSIONS = f"{PACKAGE}.planning.HeadgateExtensions"
+FILE_MANAGER = f"{PACKAGE}.commit.FencedFileManager"
+LOG_SOURCE = f"{PACKAGE}.sources.log.LogSourceProvider"
+TICKS = f"{PACKAGE}.sources.tick.TickSourceProvider"
 DURABILITY = "spark.headgate.durability"
 CLOCK_OFFSET = "spark.headgate.clock.offset.ms"
 WATERMARKS = "spark.headgate.watermarks"
@@ -35,14 +35,12 @@ def jar() -> Path:
     return _JAR
 
 
-def headgate(spark: SparkSession) -> Any:
-    """The kernel's object of that name, with what is of no operator."""
-    return kernel_class(spark, "Headgate")
+def kernel_api(spark: SparkSession | SparkContext, name: str) -> Any:
+    """An object of the kernel's package for Python, `api`.
 
-
-def kernel_class(spark: SparkSession | SparkContext, name: str) -> Any:
-    """A class of the kernel; `_jvm.org.apache...` would ask the JVM about each part of its name."""
-    return JavaClass(f"{PACKAGE}.{name}", spark._jvm._gateway_client)  # type: ignore[union-attr]
+    `_jvm.org.apache...` would ask the JVM about each part of its name.
+    """
+    return JavaClass(f"{PACKAGE}.api.{name}", spark._jvm._gateway_client)  # type: ignore[union-attr]
 
 
 def java_view(spark: SparkSession) -> Any:

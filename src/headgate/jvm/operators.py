@@ -13,11 +13,10 @@ from pyspark.sql.types import StructType
 from headgate.base.errors import GraphError
 from headgate.jvm.gateway import (
     as_frame,
-    headgate,
     java_column,
     java_frame,
     java_list,
-    kernel_class,
+    kernel_api,
 )
 
 
@@ -53,7 +52,7 @@ def decode(
         "avro_schema": avro_schema,
         "avro_framing": avro_framing,
     }
-    api = kernel_class(spark, "decode.DecodeApi")
+    api = kernel_api(spark, "DecodeApi")
     try:
         return as_frame(api.apply(java_frame(raw), json.dumps(spec)), spark)
     except IllegalArgumentException as error:
@@ -84,7 +83,7 @@ def lookup(
     `held` is the stream's event time, if rows that wait hold the job's watermark.
     """
     spark = stream.sparkSession
-    java = headgate(spark).lookup(
+    java = kernel_api(spark, "LookupApi").apply(
         java_frame(stream),
         java_frame(table),
         step,
@@ -184,11 +183,11 @@ def process(
     """
     spark = stream.sparkSession
     mapped = stream.mapInArrow(function, "kind TINYINT")  # only its pickled function is used
-    api = kernel_class(spark, "process.ProcessApi")
+    api = kernel_api(spark, "ProcessApi")
     return as_frame(
         api.apply(java_frame(stream), java_frame(mapped), json.dumps(dict(spec))), spark
     )
 
 
 def _window_api(spark: SparkSession) -> Any:
-    return kernel_class(spark, "window.WindowApi")
+    return kernel_api(spark, "WindowApi")

@@ -12,9 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.jvm.gateway import (
-    headgate,
     java_frame,
-    kernel_class,
+    kernel_api,
 )
 
 
@@ -36,7 +35,7 @@ def start(
     """
     millis = -1 if every is None else round(every.total_seconds() * 1000)
     time = json.dumps(event_time) if event_time else ""
-    java = headgate(df.sparkSession).start(
+    java = kernel_api(df.sparkSession, "QueryApi").start(
         java_frame(df), name, checkpoint, spec, millis, drain, time
     )
     return StreamingQuery(java)
@@ -47,20 +46,20 @@ def stop_after_batch(query: Any) -> None:
     # not the active session: that is one per thread, and any thread may stop a job
     context = SparkContext._active_spark_context
     assert context is not None, "a running query has a context"
-    kernel_class(context, "StopAfterBatch").request(str(query.runId))
+    kernel_api(context, "QueryApi").stopAfterBatch(str(query.runId))
 
 
 def trigger_now(query: Any) -> None:
     """Let the query's next batch begin now, not at the end of its interval."""
     context = SparkContext._active_spark_context
     assert context is not None, "a running query has a context"
-    kernel_class(context, "JobClock").triggerNow(str(query.runId))
+    kernel_api(context, "QueryApi").triggerNow(str(query.runId))
 
 
 def await_sections(spark: SparkSession, lock_file: str, timeout: float) -> bool:
     """Wait until no driver is in the middle of a commit of the job; False if one still is."""
-    fence = kernel_class(spark, "Fence")
-    return bool(getattr(fence, "await")(lock_file, int(timeout * 1000)))
+    waited = kernel_api(spark, "QueryApi").awaitSections(lock_file, int(timeout * 1000))
+    return bool(waited)
 
 
 def fence(
@@ -70,29 +69,31 @@ def fence(
 
     Without `lock_file` (a home without locks) the lease is only looked at before each commit.
     """
-    headgate(spark).fence(spark._jsparkSession, spark_folder, lock_file, job_file, token)
+    kernel_api(spark, "QueryApi").fence(
+        spark._jsparkSession, spark_folder, lock_file, job_file, token
+    )
 
 
 def unfence(spark: SparkSession, spark_folder: str) -> None:
     """Take the fence away; one whose lease was lost stays."""
-    headgate(spark).unfence(spark._jsparkSession, spark_folder)
+    kernel_api(spark, "QueryApi").unfence(spark._jsparkSession, spark_folder)
 
 
 def home_probe(spark: SparkSession, folder: str, nonce: str) -> Any:
     """The kernel's HomeProbe with a new folder of the home, which it makes."""
-    return kernel_class(spark, "HomeProbe").create(spark._jsparkSession, folder, nonce)
+    return kernel_api(spark, "QueryApi").homeProbe(spark._jsparkSession, folder, nonce)
 
 
 def arm_crash(spark: SparkSession, run: str, point: str) -> None:
     """Make the run's next batch die at a point of its commit (for tests)."""
-    kernel_class(spark, "sink.Failpoints").arm(run, point)
+    kernel_api(spark, "QueryApi").armCrash(run, point)
 
 
 def disarm_crash(spark: SparkSession, run: str) -> None:
     """Let the run live after all."""
-    kernel_class(spark, "sink.Failpoints").disarm(run)
+    kernel_api(spark, "QueryApi").disarmCrash(run)
 
 
 def forget(spark: SparkSession, query_run_id: str) -> None:
     """Drop what the kernel keeps of a query that ended."""
-    headgate(spark).forget(query_run_id)
+    kernel_api(spark, "QueryApi").forget(query_run_id)

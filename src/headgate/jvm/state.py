@@ -12,17 +12,16 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.base.errors import RefusedError
 from headgate.jvm.gateway import (
     as_frame,
-    headgate,
     java_frame,
     java_list,
-    kernel_class,
+    kernel_api,
 )
 
 
 def state_layout(frame: DataFrame) -> dict[str, list[dict[str, Any]]]:
     """The layouts of the stores that each step of a compiled job keeps, by step."""
     layouts: dict[str, list[dict[str, Any]]] = json.loads(
-        headgate(frame.sparkSession).stateLayout(java_frame(frame))
+        kernel_api(frame.sparkSession, "StateApi").layouts(java_frame(frame))
     )
     return layouts
 
@@ -38,7 +37,7 @@ def state_rows(
     partitions: Sequence[int] | None = None,
 ) -> DataFrame:
     """All rows of one store: partition, key and value; `ids` has one unique id a partition."""
-    java = kernel_class(spark, "state.StateRows").rows(
+    java = kernel_api(spark, "StateApi").rows(
         spark._jsparkSession,
         folder,
         operator_id,
@@ -61,7 +60,7 @@ def state_get(
     key: DataFrame,
 ) -> DataFrame:
     """The rows of one key, as `state_rows` has them; `key` is one row of partition_by columns."""
-    java = kernel_class(spark, "state.StateRows").get(
+    java = kernel_api(spark, "StateApi").get(
         spark._jsparkSession,
         folder,
         operator_id,
@@ -98,7 +97,7 @@ def rewrite_state(
     `drops` what cannot be merged goes. `lost` is told how many rows less there are then.
     """
     try:
-        found = kernel_class(spark, "state.RewriteState").run(
+        found = kernel_api(spark, "StateApi").rewrite(
             spark._jsparkSession,
             source,
             source_version,
@@ -134,6 +133,5 @@ def verify_files(spark: SparkSession, paths: Sequence[str]) -> dict[str, str]:
 
     A file is compared with the checksums that Spark and Hadoop keep beside it, where they do.
     """
-    verify = kernel_class(spark, "state.VerifyFiles")
-    found = verify.run(spark._jsparkSession, java_list(spark, paths))
+    found = kernel_api(spark, "StateApi").verify(spark._jsparkSession, java_list(spark, paths))
     return {str(path): str(found[path]) for path in found}

@@ -13,7 +13,7 @@ import org.apache.spark.unsafe.types.UTF8String
 /** Reads one JSON object a record with Spark's JacksonParser and its default options.
   *
   * A record that Spark would read only in part is refused as a whole: a row with holes that nobody
-  * asked for is worse than a malformed record that somebody sees.
+  * wanted is worse than a malformed record that somebody sees.
   */
 final class JacksonReader(schema: StructType, timeZone: String) {
   private val parser = new JacksonParser(

@@ -6,7 +6,7 @@ import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
-import org.apache.spark.sql.headgate.StepCounter
+import org.apache.spark.sql.headgate.counters.StepCounter
 
 /**
  * What is known of a source; all times in milliseconds.
@@ -27,9 +27,9 @@ final case class SourceTime(delay: Long, idleAfter: Option[Long], watermark: Opt
 /**
  * The event time of a job while its query runs (driver only, on the query's thread).
  *
- * A source is idle only if it was asked and had nothing: a long batch is no silence, and neither is
+ * A source is idle only if Spark looked and it had nothing: a long batch is no silence, and neither is
  * the time in which the job was down if rows were waiting. So silence counts until `known`, the time of
- * the last batch, for which all sources were asked.
+ * the last batch, for which Spark looked at all sources.
  */
 final class JobTime private (private var sources: Map[String, SourceTime],
     private var waiting: Map[String, Waiting], private var known: Option[Long]) {

@@ -4,10 +4,7 @@ package org.apache.spark.sql.headgate.time
 import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
 
-import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
-import org.apache.spark.sql.headgate.RunningBatch
-import org.apache.spark.sql.headgate.tick.Drained
+import org.apache.spark.sql.headgate.spark.{RunningBatch, RunningQuery, Session, Sessions}
 
 /**
  * The job's watermark is handed to Spark's WatermarkTracker, which without a node of Spark's own
@@ -21,50 +18,48 @@ object JobTimes {
   private val runs = new ConcurrentHashMap[UUID, JobTime]()
 
   /** The event time of the query that runs on this thread; none if no source of it has one. */
-  def of(session: SparkSession): Option[JobTime] =
-    RunningBatch.query(session).flatMap(q => Option(runs.computeIfAbsent(q.runId, _ => made)))
+  def of(session: Session): Option[JobTime] =
+    RunningQuery.of(session).flatMap(q => Option(runs.computeIfAbsent(q.runId, _ => made)))
 
   private def made: JobTime = {
-    val conf = SparkSession.active.conf // that of the query's thread, a copy made when it was started
+    val conf = Sessions.active.conf // that of the query's thread, a copy made when it was started
     conf.getOption(Key).map(JobTime.parse(_, conf.get(AdvanceKey, "{}"))).orNull
   }
 
   /** Called before the first batch of a query: other sources may count than did in its last. */
-  def begins(session: SparkSession): Unit =
-    for (query <- RunningBatch.query(session); time <- of(session)) raise(query, time)
+  def begins(session: Session): Unit =
+    for (query <- RunningQuery.of(session); time <- of(session)) raise(query, time)
 
   /**
    * Whether a batch is needed to find a source idle. The watermark rises with its end: Spark wants
    * that of a batch unchanged once it has thought about running it (PropagateWatermarkSimulator).
    */
-  def batchNeeded(session: SparkSession): Boolean = {
+  def batchNeeded(session: Session): Boolean = {
     val found = for {
-      query <- RunningBatch.query(session)
+      query <- RunningQuery.of(session)
       time <- of(session)
-      mark <- time.watermarkIfStill(query.triggerClock.getTimeMillis())
-    } yield mark > RunningBatch.tracker(query).currentWatermark
+      mark <- time.watermarkIfStill(query.nowMs)
+    } yield mark > query.nextWatermarkMs
     found.getOrElse(false)
   }
 
   /** Called when the sinks of a batch have committed, before Spark does; JSON for the journal. */
-  def batchEnds(session: SparkSession): Option[String] =
+  def batchEnds(session: Session): Option[String] =
     for {
-      query <- RunningBatch.query(session)
+      query <- RunningQuery.of(session)
       time <- of(session)
       batch <- RunningBatch.of(session)
     } yield {
       time.batchEnds(batch.timeMs)
       raise(query, time)
-      time.toJson(batch.watermarkMs, RunningBatch.nextWatermarkMs(session), Drained.of(session).now)
+      time.toJson(batch.watermarkMs, query.nextWatermarkMs, Drained.of(session).now)
     }
 
-  private def raise(query: StreamExecution, time: JobTime): Unit = {
-    val tracker = RunningBatch.tracker(query)
-    time.watermark.filter(_ > tracker.currentWatermark).foreach(tracker.setWatermark)
-  }
+  private def raise(query: RunningQuery, time: JobTime): Unit =
+    time.watermark.filter(_ > query.nextWatermarkMs).foreach(query.raiseWatermark)
 
   /** A query copies its session's settings when it is made. */
-  def starting[T](session: SparkSession, text: String)(start: => T): T = {
+  def starting[T](session: Session, text: String)(start: => T): T = {
     if (text.nonEmpty) session.conf.set(Key, text)
     try start finally session.conf.unset(Key)
   }

@@ -1,0 +1,68 @@
+/** Owns what Python asks about a DataFrame's plan, and the nodes that share, count and split its rows. */
+package org.apache.spark.sql.headgate.api
+
+import java.util.{List => JList}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.{DataFrame => ApiFrame, SparkSession => ApiSession}
+import org.apache.spark.sql.catalyst.plans.logical.Project
+import org.apache.spark.sql.headgate.planning.{
+  Branch, Carry, Chain, CountRows, Inspect, ObserveTime, SplitBuilder, Tee, Unplaced}
+import org.apache.spark.sql.headgate.sinks.core.RowPlaces
+import org.apache.spark.sql.headgate.spark.{Frames, Sessions}
+import org.apache.spark.sql.headgate.store.NormalKeys
+import org.apache.spark.sql.types.{DataType, StructType}
+
+object FrameApi {
+
+  /** An empty streaming DataFrame: steps are analysed on it while the graph is built. */
+  def prototype(session: ApiSession, schemaJson: String): ApiFrame =
+    Frames.of(Sessions.of(session),
+      Inspect.prototype(DataType.fromJson(schemaJson).asInstanceOf[StructType]))
+
+  def stateful(df: ApiFrame): String = Inspect.stateful(Frames.plan(df))
+  def nondeterministic(df: ApiFrame): String = Inspect.nondeterministic(Frames.plan(df))
+
+  /** The sources by name, as they stand in the offset log: one for each leaf, from the left. */
+  def sourceOrder(df: ApiFrame): JList[String] = Inspect.sourceOrder(Frames.plan(df)).asJava
+
+  /** The same columns, of which those with these names are keys in normal form. */
+  def normalKeys(df: ApiFrame, names: JList[String]): ApiFrame = {
+    val plan = Frames.plan(df)
+    Frames.like(df, Project(NormalKeys.columns(plan.output, names.asScala.toSet), plan))
+  }
+
+  /** @param df a repartition of the rows that several steps use */
+  def tee(df: ApiFrame): ApiFrame = Frames.like(df, Tee(Frames.plan(df).mapChildren(Unplaced(_))))
+
+  def count(df: ApiFrame, step: String, output: String): ApiFrame =
+    Frames.like(df, CountRows(Frames.plan(df), step, output))
+
+  /** The rows of a source; its watermark follows the times in a column of them. */
+  def observe(df: ApiFrame, source: String, at: String): ApiFrame = {
+    val rows = Frames.plan(df)
+    Frames.like(df, ObserveTime(rows, source, Frames.column(rows, at)))
+  }
+
+  /** The users of a shared stream in one pass, or null if one of them is no plain chain. */
+  def split(base: ApiFrame, branches: JList[ApiFrame], sinks: JList[Integer],
+      sinkSchemas: JList[String], spreadBy: JList[String], riders: Boolean): ApiFrame =
+    SplitBuilder.build(Frames.plan(base),
+      branches.asScala.zip(sinks.asScala).map { case (b, s) => Branch(Frames.plan(b), s.intValue) }.toSeq,
+      sinkSchemas.asScala.map(DataType.fromJson(_).asInstanceOf[StructType]).toSeq,
+      spreadBy.asScala.toSeq, riders).map(Frames.like(base, _)).orNull
+
+  def isChain(base: ApiFrame, top: ApiFrame): Boolean =
+    Chain.of(Frames.plan(top), Frames.plan(base)).isDefined
+
+  /** The writer's rows with the places of those that the sinks with these numbers get. */
+  def numbered(df: ApiFrame, sinks: JList[Integer]): ApiFrame =
+    Frames.like(df, RowPlaces.add(Frames.plan(df), sinks.asScala.map(_.intValue).toSeq))
+
+  /** The same rows with a column of `base` that the steps up to `top` do not show, or null. */
+  def carry(base: ApiFrame, top: ApiFrame, name: String): ApiFrame = {
+    val below = Frames.plan(base)
+    Carry.through(Frames.plan(top), below, Frames.column(below, name)).map(Frames.like(base, _)).orNull
+  }
+}

@@ -1,0 +1,34 @@
+/** Owns the lookup step as Python calls it. */
+package org.apache.spark.sql.headgate.api
+
+import java.util.{List => JList}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.{DataFrame => ApiFrame}
+import org.apache.spark.sql.catalyst.expressions.AttributeReference
+import org.apache.spark.sql.headgate.planning.SplitBuilder
+import org.apache.spark.sql.headgate.spark.Frames
+import org.apache.spark.sql.headgate.steps.lookup.{Lookup, Missing}
+
+object LookupApi {
+  import Frames.column
+
+  /**
+   * @param table columns: the keys, then `value`; `position` and `deleted` may be null
+   * @param missing null, drop, side or wait:MILLISECONDS
+   * @param held    the stream's event time, if rows that wait hold the watermark; else null
+   */
+  def apply(stream: ApiFrame, table: ApiFrame, step: String, streamKeys: JList[String],
+      tableKeys: JList[String], value: String, position: String, deleted: String, into: String,
+      missing: String, held: String): ApiFrame = {
+    val left = Frames.plan(stream)
+    val right = Frames.plan(table)
+    val stored = column(right, value)
+    Frames.like(stream, Lookup(left, right, step,
+      streamKeys.asScala.map(column(left, _)).toSeq, tableKeys.asScala.map(column(right, _)).toSeq,
+      stored, Option(position).map(column(right, _)), Option(deleted).map(column(right, _)),
+      AttributeReference(into, stored.dataType)(), Missing.parse(missing),
+      left.output.find(_.name == SplitBuilder.Out), Option(held).map(column(left, _))))
+  }
+}

@@ -1,0 +1,71 @@
+/** Owns a job's query as Python calls it: start, stop, fence, the probe of the home, crashes for tests. */
+package org.apache.spark.sql.headgate.api
+
+import java.util.UUID
+
+import org.apache.hadoop.conf.Configuration
+
+import org.apache.spark.sql.{DataFrame => ApiFrame, SparkSession => ApiSession}
+import org.apache.spark.sql.headgate.batch.{BatchGuards, JobClock, OnceABatch, StopAfterBatch}
+import org.apache.spark.sql.headgate.commit.{Fence, HomeProbe}
+import org.apache.spark.sql.headgate.counters.Counters
+import org.apache.spark.sql.headgate.sinks.core.SinkProvider
+import org.apache.spark.sql.headgate.spark.{Frames, RunningQuery, Sessions}
+import org.apache.spark.sql.headgate.testing.Failpoints
+import org.apache.spark.sql.headgate.time.{Drained, JobTimes}
+import org.apache.spark.sql.streaming.{StreamingQuery, Trigger}
+
+object QueryApi {
+
+  /**
+   * Starts a job's query; everyMs < 0: it ends when it has read what is there.
+   *
+   * @param drain     when all is read, a last batch ends event time: every window is closed
+   * @param eventTime the sources that have event time, see JobTime; empty if there is none
+   */
+  def start(df: ApiFrame, name: String, checkpoint: String, spec: String, everyMs: Long,
+      drain: Boolean, eventTime: String): StreamingQuery = {
+    val session = Frames.session(df)
+    val sink = new SinkProvider().getTable(df.schema, Array.empty, new java.util.HashMap[String, String]())
+    JobTimes.starting(session, eventTime)(Drained.starting(session, drain)(
+      RunningQuery.start(df, name, checkpoint, sink, Map("spec" -> spec),
+        if (everyMs < 0) Trigger.AvailableNow() else Trigger.ProcessingTime(everyMs),
+        new JobClock(session))))
+  }
+
+  /** Lets the running batch of a query end, and starts no other. */
+  def stopAfterBatch(queryRunId: String): Unit = StopAfterBatch.request(queryRunId)
+
+  /** Lets the query's next trigger begin now. */
+  def triggerNow(queryRunId: String): Unit = JobClock.triggerNow(queryRunId)
+
+  def fence(session: ApiSession, sparkFolder: String, lockFile: String, jobFile: String,
+      token: String): Unit = Fence.register(sparkFolder, lockFile, jobFile, token, hadoop(session))
+
+  def unfence(session: ApiSession, sparkFolder: String): Unit = {
+    BatchGuards.remove(sparkFolder, hadoop(session))
+    Fence.unregister(sparkFolder, hadoop(session))
+  }
+
+  /** Until no process is in a section of the job: false if one still is after `timeoutMs`. */
+  def awaitSections(lockFile: String, timeoutMs: Long): Boolean = Fence.await(lockFile, timeoutMs)
+
+  /** @param folder a new folder in the home */
+  def homeProbe(session: ApiSession, folder: String, nonce: String): HomeProbe =
+    HomeProbe.create(session, folder, nonce)
+
+  /** Makes the run's next batch die at a point of its commit. */
+  def armCrash(run: String, point: String): Unit = Failpoints.arm(run, point)
+
+  def disarmCrash(run: String): Unit = Failpoints.disarm(run)
+
+  /** Drops what is kept of a query that ended. */
+  def forget(runId: String): Unit = {
+    val id = UUID.fromString(runId)
+    Counters.forget(id); OnceABatch.forget(id); StopAfterBatch.forget(id)
+    JobTimes.forget(id); Drained.forget(id)
+  }
+
+  private def hadoop(session: ApiSession): Configuration =
+    Sessions.hadoop(Sessions.of(session))
+}

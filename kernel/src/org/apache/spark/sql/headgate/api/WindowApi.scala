@@ -1,0 +1,138 @@
+/** Owns the windows as Python calls them. */
+package org.apache.spark.sql.headgate.api
+
+import java.util.{List => JList}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.{Column, DataFrame => ApiFrame}
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate._
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, EventTimeWatermark, Filter, LogicalPlan, Project}
+import org.apache.spark.sql.functions.{col, count, explode, lit, max, min, struct, when}
+import org.apache.spark.sql.headgate.spark.Frames
+import org.apache.spark.sql.headgate.steps.window.{
+  CountStores, CountWindow, IsClosed, KeyedWindow, LateBefore, OneKey, OpenWindowEnd, OpenWindowEnds, PackedRow, SessionEnd, Windowing}
+import org.apache.spark.sql.types._
+
+object WindowApi {
+  private val Unmarked = "__hg_end_unmarked"
+  private val End = "__hg_end"
+  private val Late = "__hg_late_row"
+  private val Count = "__hg_count"
+  private val Place = "__hg_place"
+  private val First = "__hg_first"
+  private val Last = "__hg_last"
+
+  /**
+   * @param keys     columns of the stream
+   * @param names    what the keys are called in the results
+   * @param time     the column with the event time
+   * @param row      the columns of a late row; null if late rows are only counted
+   * @param timeName, lateName what the results' event time and the late row are called
+   */
+  def apply(stream: ApiFrame, spec: String, keys: JList[String], names: JList[String], time: String,
+      aggregates: JList[Column], conditions: JList[Column], row: JList[String], timeName: String,
+      lateName: String): ApiFrame = {
+    val window = Windowing.parse(spec)
+    val late = new LateBefore(window.step)
+    val keyNames = keys.asScala.toSeq
+    val grouped = inWindows(stream, window, late, time, Option(row).map(_.asScala.toSeq))
+      .groupBy((keyNames ++ Seq(End, Late)).map(quoted): _*)
+    val all = aggregates.asScala.toSeq :+ count(lit(1)).as(Count)
+    val made = grouped.agg(all.head, all.tail: _*)
+    val aggregate = sorted(Frames.plan(made).asInstanceOf[Aggregate])
+    val lateRow = Option(row).map(_ => stream.select(row.asScala.map(quoted).toSeq: _*).schema.asNullable)
+    val output = outputOf(aggregate, names.asScala.toSeq, aggregate.output.slice(
+      keyNames.length + 2, aggregate.output.length - 1), timeName) ++ lateRow.map(AttributeReference(lateName, _)())
+    val tested = conditions.asScala.toSeq.map { c =>
+      Frames.plan(made.filter(c)).collectFirst { case f: Filter => f.condition }.get
+    }
+    Frames.like(made, KeyedWindow(aggregate, window, keyNames.length,
+      KeyedWindow.layout(aggregate, keyNames.length, window), tested, lateRow, late, output))
+  }
+
+  /**
+   * Windows of so many rows, which need neither event time nor a watermark.
+   *
+   * @param position the column with the rows' places in their source
+   * @param time     the column with the event time, or null
+   */
+  def counted(stream: ApiFrame, step: String, size: Long, every: Long, keys: JList[String],
+      names: JList[String], position: String, time: String, aggregates: JList[Column],
+      timeName: String): ApiFrame = {
+    val keyNames = keys.asScala.toSeq
+    val at = Option(time).map(quoted).getOrElse(lit(null).cast(TimestampType))
+    val all = aggregates.asScala.toSeq ++ Seq(min(at).as(First), max(at).as(Last))
+    val made = stream.select(col("*"), quoted(position).as(Place, marked))
+      .groupBy((keyNames :+ Place).map(quoted): _*).agg(all.head, all.tail: _*)
+    val aggregate = sorted(Frames.plan(made).asInstanceOf[Aggregate])
+    val results = aggregate.output.slice(keyNames.length + 1, aggregate.output.length - 2)
+    Frames.like(made, CountWindow(aggregate, step, size, every, keyNames.length,
+      CountStores.layout(aggregate, keyNames.length),
+      outputOf(aggregate, names.asScala.toSeq, results, timeName)))
+  }
+
+  /** The stream with a key that is the same for all rows. */
+  def unkeyed(stream: ApiFrame, name: String): ApiFrame =
+    stream.withColumn(name, Frames.column(OneKey()))
+
+  private def outputOf(aggregate: Aggregate, names: Seq[String], results: Seq[Attribute],
+      timeName: String): Seq[Attribute] = {
+    def column(name: String, dataType: DataType) = AttributeReference(name, dataType)()
+    aggregate.output.zip(names).map { case (a, name) => column(name, a.dataType) } ++
+      Seq(column("window_start", TimestampType), column("window_end", TimestampType)) ++
+      results.map(a => column(a.name, a.dataType)) ++
+      Seq(column("is_partial", BooleanType), column("fired_by", StringType), column("pane", IntegerType),
+        column(timeName, TimestampType))
+  }
+
+  /** Spark wants a column with a watermark among those that a stream is grouped by. */
+  private def marked: Metadata = new MetadataBuilder().putLong(EventTimeWatermark.delayKey, 0L).build()
+
+  private def quoted(name: String): Column = col(s"`$name`")
+
+  /** The stream with a row for each open window; one without an end, for `.late`, if there is none. */
+  private def inWindows(stream: ApiFrame, window: Windowing, late: LateBefore, time: String,
+      row: Option[Seq[String]]): ApiFrame = {
+    val at = Frames.expression(quoted(time))
+    val end =
+      if (window.session) Frames.column(SessionEnd(at, window.size))
+      else if (window.slide == window.size) Frames.column(
+        OpenWindowEnd(at, late, window.size, window.offset, window.lateness))
+      else explode(Frames.column(
+        OpenWindowEnds(at, late, window.size, window.slide, window.offset, window.lateness)))
+    // a session that this row would end may be closed, and yet the row may lengthen an open one
+    val closed = Frames.column(
+      IsClosed(Frames.expression(col(Unmarked)), late, window.lateness))
+    val rest = row match {
+      case Some(columns) => Frames.column(PackedRow(
+        Frames.expression(struct(columns.map(quoted): _*))))
+      case None => lit(true)
+    }
+    stream.select(col("*"), end.as(Unmarked)) // an exploded column keeps no metadata
+      .select(col("*"), col(Unmarked).as(End, marked), when(closed, rest).as(Late))
+  }
+
+  /** A set has no order, so that a replayed batch might give another: sort it. */
+  private def sorted(aggregate: Aggregate): Aggregate = aggregate.copy(aggregateExpressions =
+    aggregate.aggregateExpressions.map(_.transformUp {
+      case a @ AggregateExpression(set: CollectSet, _, _, _, _) if RowOrdering.isOrderable(set.child.dataType) =>
+        SortArray(a, Literal.TrueLiteral)
+    }.asInstanceOf[NamedExpression]))
+
+  /** Why these aggregates, or keys that are selected, cannot be used in windows, or null. */
+  def problem(made: ApiFrame): String = {
+    val plan: LogicalPlan = Frames.plan(made)
+    // the optimizer leaves it out of the columns that an aggregation is grouped by
+    val constant = plan match {
+      case Project(keys, _) => keys.collect { case a: Alias if a.child.foldable => s"${a.child.sql} is the same in every row" }
+      case _ => Nil
+    }
+    (constant ++ plan.expressions.flatMap(_.collect {
+      case a: AggregateExpression if a.isDistinct => s"${a.sql} is a distinct aggregate"
+      case p: PythonFuncExpression => s"${p.sql} is a Python function"
+      case s: SubqueryExpression => s"${s.sql} is a subquery"
+    })).headOption.orNull
+  }
+}

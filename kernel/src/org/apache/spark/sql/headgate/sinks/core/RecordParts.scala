@@ -1,0 +1,48 @@
+/** Owns reading the parts of a broker's record out of a sink's row. */
+package org.apache.spark.sql.headgate.sinks.core
+
+import java.util.Arrays
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
+import org.apache.spark.sql.headgate.json.{JsonBytes, JsonRowWriter}
+import org.apache.spark.sql.types.{BinaryType, DataType, StringType, StructType}
+
+/** The struct begins with the parts that `lead` names; without a value among them, the value is the
+  * other columns as JSON. One instance serves one task.
+  */
+final class RecordParts(topic: String, struct: StructType, lead: Seq[String], timeZone: String) {
+  private val key = lead.indexOf("key")
+  private val value = lead.indexOf("value")
+  private val valueIsText = value >= 0 && isText(struct(value).dataType, "value")
+  private val json = if (value >= 0) null else new JsonRowWriter(struct, timeZone, lead.length)
+  private val bytes = new JsonBytes(1 << 12)
+
+  val keyIsText: Boolean = key >= 0 && isText(struct(key).dataType, "key")
+
+  def keyOf(row: InternalRow): Array[Byte] = if (key < 0) null else part(row, key, keyIsText)
+
+  def valueOf(row: InternalRow): Array[Byte] =
+    if (value >= 0) part(row, value, valueIsText)
+    else {
+      bytes.clear()
+      json.write(row, bytes)
+      Arrays.copyOf(bytes.array, bytes.length)
+    }
+
+  /** Text or bytes as bytes, null where there are none. */
+  def part(from: SpecializedGetters, i: Int, text: Boolean): Array[Byte] =
+    if (from.isNullAt(i)) null else if (text) from.getUTF8String(i).getBytes else from.getBinary(i)
+
+  def isText(dataType: DataType, part: String): Boolean = dataType match {
+    case _: StringType => true
+    case BinaryType => false
+    case other => throw new IllegalArgumentException(s"$part of $topic: text or bytes, not $other")
+  }
+}
+
+object RecordParts {
+
+  /** Milliseconds of a timestamp's microseconds, also before 1970. */
+  def millis(micros: Long): Long = Math.floorDiv(micros, 1000L)
+}

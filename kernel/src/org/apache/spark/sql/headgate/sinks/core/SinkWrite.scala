@@ -1,0 +1,111 @@
+/** Owns the driver's side of the write: preparing a batch, committing it sink by sink, the journal. */
+package org.apache.spark.sql.headgate.sinks.core
+
+import java.util.UUID
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.connector.write.{PhysicalWriteInfo, WriterCommitMessage}
+import org.apache.spark.sql.connector.write.streaming.{StreamingDataWriterFactory, StreamingWrite}
+import org.apache.spark.sql.headgate.batch.{BatchGuards, StopAfterBatch}
+import org.apache.spark.sql.headgate.commit.{DiskFiles, Durability, Fence, Marker}
+import org.apache.spark.sql.headgate.counters.Counters
+import org.apache.spark.sql.headgate.spark.{RunningBatch, Session, Sessions}
+import org.apache.spark.sql.headgate.testing.Failpoints
+import org.apache.spark.sql.headgate.time.{Drained, JobTimes}
+import org.apache.spark.sql.types.StructType
+
+/** Writes all sinks of a job in one pass.
+  *
+  * A commit goes sink by sink, each exactly once by its own marker; a crash between two sinks leaves
+  * the first out and the second not, and the replay of the batch does the rest. Last comes the
+  * batch's journal entry, so a batch with an entry is out in all sinks.
+  */
+final class SinkWrite(session: Session, spec: JobSpec, schema: StructType, fsync: Boolean)
+  extends StreamingWrite {
+
+  private val structs = JobSpec.structs(spec, schema)
+  private val outputs = new JobOutputs(spec, fsync)
+  private val start = UUID.randomUUID().toString.take(8)
+
+  /** Of this batch: Spark makes the write anew for each. */
+  private lazy val mark: Option[Marker] = Marker.ofRunning(session, spec.owner.id)
+
+  /** Before the first task of this process writes: staged files may have the names of old ones. */
+  private lazy val recovered: Unit = outputs.all.foreach(_.recover())
+
+  override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory = {
+    recovered
+    BatchGuards.check(session)
+    if (outputs.all.exists(_.commitInTasks)) fence().foreach(_.check())
+    val batch = new BatchWrite(session, info.numPartitions, mark, structs, spec.outUntil)
+    // Those whose tasks commit first: their rows are out first as well.
+    val kinds = outputs.kinds.sortBy(!outputs.of(_).commitInTasks)
+    SinkTaskFactory(kinds.map(outputs.of(_).prepare(batch)).toArray,
+      spec.sinks.map(s => kinds.indexOf(s.kind)).toArray, structs.map(_.length).toArray, start,
+      spec.outUntil)
+  }
+
+  private def fence(): Option[Fence] = RunningBatch.of(session).flatMap { b =>
+    Fence.of(new Path(b.checkpointLocation).getParent, Sessions.hadoop(session))
+  }
+
+  override def commit(epochId: Long, messages: Array[WriterCommitMessage]): Unit = {
+    BatchGuards.check(session)
+    val ofTasks = inOrder(messages)
+    fence() match {
+      case Some(f) => f.section(commitAll(epochId, ofTasks))
+      case None => commitAll(epochId, ofTasks)
+    }
+    RunningBatch.of(session).foreach(b => StopAfterBatch.batchEnds(session, b.runId))
+  }
+
+  private def commitAll(epochId: Long, tasks: Seq[TaskMessage]): Unit = {
+    Failpoints.reach(spec.run, Failpoints.BeforeSink, epochId)
+    var midway = true
+    val reachMidway = () =>
+      if (midway) {
+        midway = false
+        Failpoints.reach(spec.run, Failpoints.MidSink, epochId)
+      }
+    val marked = mark.filter(_.batch == epochId)
+      .getOrElse(Marker(epochId, owner = spec.owner.id))
+    spec.sinks.foreach { sink =>
+      outputs.of(sink.kind).commit(sink, marked, messagesOf(sink, tasks), reachMidway)
+    }
+    reachMidway()
+    writeJournal(epochId)
+    Failpoints.reach(spec.run, Failpoints.AfterSink, epochId)
+  }
+
+  override def abort(epochId: Long, messages: Array[WriterCommitMessage]): Unit = {
+    val tasks = inOrder(messages)
+    spec.sinks.foreach { sink =>
+      outputs.of(sink.kind).abort(sink, epochId, messagesOf(sink, tasks))
+    }
+  }
+
+  override def toString: String = s"sinks of ${spec.job}: ${spec.sinks.map(_.name).mkString(", ")}"
+
+  /** Tasks that finished, in the order of their numbers; the others' messages are null. */
+  private def inOrder(messages: Array[WriterCommitMessage]): Seq[TaskMessage] =
+    messages.toSeq.collect { case t: TaskMessage => t }.sortBy(_.task)
+
+  private def messagesOf(sink: SinkSpec, tasks: Seq[TaskMessage]): Seq[SinkMessage] =
+    for (task <- tasks; (number, message) <- task.messages if number == sink.number) yield message
+
+  private def writeJournal(batch: Long): Unit = {
+    Drained.batchEnds(session)
+    val eventTime = JobTimes.batchEnds(session).fold("")(json => s""","event_time":$json""")
+    if (spec.journal.nonEmpty) writeJournal(batch, eventTime)
+  }
+
+  private def writeJournal(batch: Long, eventTime: String): Unit = {
+    val counters = RunningBatch.of(session)
+      .map(running => Counters.snapshotJson(running.runId, batch)).getOrElse("{}")
+    DiskFiles.writeAtomically(
+      DiskFiles.path(spec.journal).resolve(f"$batch%010d.json"),
+      s"""{"batch":$batch,"counters":$counters$eventTime}""",
+      fsync && Durability.onDisk(Sessions.setting(session, Durability.Key).orNull))
+  }
+}

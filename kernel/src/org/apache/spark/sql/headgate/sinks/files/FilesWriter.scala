@@ -1,0 +1,55 @@
+/** Owns a files sink's part of a task. */
+package org.apache.spark.sql.headgate.sinks.files
+
+import java.io.File
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.headgate.commit.DiskFiles
+import org.apache.spark.sql.headgate.sinks.core.{SinkMessage, SinkWriter, Staged, TaskPlace}
+import org.apache.spark.sql.headgate.spark.{FileOutput, FileOutputs}
+
+/** Rows in one of Spark's own file formats, one staged file a task. */
+final class FilesWriter(
+    place: TaskPlace,
+    writerId: String,
+    staging: String,
+    outputs: FileOutputs,
+    fsync: Boolean)
+  extends SinkWriter {
+
+  private var out: FileOutput = _
+  private var name: String = _
+  private var rows = 0L
+
+  override def write(row: InternalRow): Unit = {
+    if (out == null) {
+      name = place.prefix(writerId) + outputs.extension(place.task)
+      out = outputs.open(new File(staging, name).toURI.toString, place.task)
+    }
+    out.write(row)
+    rows += 1
+  }
+
+  override def finish(): Unit = if (out != null) {
+    out.close()
+    removeChecksum()
+    if (fsync) DiskFiles.sync(new File(staging, name).toPath)
+  }
+
+  override def messages: Seq[SinkMessage] =
+    if (out == null) Nil else Seq(Staged(name, place.task, rows, keyed = false))
+
+  override def abort(): Unit = if (out != null) {
+    try out.close()
+    catch { case NonFatal(_) => } // closed already, or its disk is full: the file goes anyway
+    finally {
+      removeChecksum()
+      DiskFiles.deleteQuietly(new File(staging, name))
+    }
+  }
+
+  /** Hadoop's local file system writes one beside each file; it would not survive our renames. */
+  private def removeChecksum(): Unit = DiskFiles.deleteQuietly(new File(staging, s".$name.crc"))
+}

@@ -1,0 +1,39 @@
+/** Owns sinks that write topics of Kafka, exactly once by transactions or at least once. */
+package org.apache.spark.sql.headgate.sinks.kafka
+
+import org.apache.spark.sql.headgate.sinks.core._
+
+/** Names no class of Kafka's client, which may be missing. */
+final class KafkaSinkKind extends SinkKind {
+  override def name: String = "kafka"
+
+  override def options(spec: SpecNode): SinkOptions = KafkaOptions(
+    topic = spec.text("path"),
+    lead = spec.list("lead"),
+    exactlyOnce = spec.exactlyOnce,
+    transactionTimeoutMs = spec.number("transaction_timeout_ms", 600000),
+    markerTopic = spec.text("marker_topic", "headgate-markers"),
+    client = spec.texts("client"))
+
+  override def of(job: JobSpec, sinks: Seq[SinkSpec], fsync: Boolean): JobSinks =
+    new KafkaSinks(job, sinks)
+}
+
+/** @param lead which of key, value, headers and timestamp come first in the sink's struct, in order
+  * @param client properties of the Kafka client, as the user gave them
+  */
+case class KafkaOptions(
+    topic: String,
+    lead: Seq[String],
+    exactlyOnce: Boolean,
+    transactionTimeoutMs: Int,
+    markerTopic: String,
+    client: Map[String, String])
+  extends SinkOptions {
+  lead.foreach(part => require(KafkaOptions.Parts.contains(part),
+    s"a part of a record must be one of ${KafkaOptions.Parts.mkString(", ")}, got '$part'"))
+}
+
+object KafkaOptions {
+  val Parts: Seq[String] = Seq("key", "value", "headers", "timestamp")
+}

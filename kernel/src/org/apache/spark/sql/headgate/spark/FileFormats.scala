@@ -1,0 +1,43 @@
+/** Owns writing rows in one of Spark's own file formats. */
+package org.apache.spark.sql.headgate.spark
+
+import org.apache.hadoop.mapreduce.{Job, TaskAttemptContext, TaskAttemptID, TaskID, TaskType}
+import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl
+
+import org.apache.spark.sql.execution.datasources.{FileFormat, OutputWriterFactory}
+import org.apache.spark.sql.execution.datasources.csv.CSVFileFormat
+import org.apache.spark.sql.execution.datasources.json.JsonFileFormat
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.util.SerializableConfiguration
+
+/** Makes the files of a batch; sent to tasks. */
+final class FileOutputs private[spark] (
+    schema: StructType, factory: OutputWriterFactory, hadoop: SerializableConfiguration)
+  extends Serializable {
+
+  /** What the names of the files end with. */
+  def extension(task: Int): String = factory.getFileExtension(context(task))
+
+  def open(file: String, task: Int): FileOutput = factory.newInstance(file, schema, context(task))
+
+  private def context(task: Int): TaskAttemptContext = new TaskAttemptContextImpl(
+    hadoop.value, new TaskAttemptID(new TaskID("", 0, TaskType.MAP, task), 0))
+}
+
+object FileFormats {
+  private val made: Map[String, () => FileFormat] = Map(
+    "parquet" -> (() => new ParquetFileFormat()),
+    "json" -> (() => new JsonFileFormat()),
+    "csv" -> (() => new CSVFileFormat()))
+
+  def names: Set[String] = made.keySet
+
+  /** @param format one of `names` */
+  def outputs(session: Session, format: String, options: Map[String, String],
+      schema: StructType): FileOutputs = {
+    val job = Job.getInstance(Sessions.hadoop(session, options))
+    val factory = made(format)().prepareWrite(session, job, options, schema)
+    new FileOutputs(schema, factory, new SerializableConfiguration(job.getConfiguration))
+  }
+}

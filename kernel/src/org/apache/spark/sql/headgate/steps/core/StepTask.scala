@@ -1,0 +1,27 @@
+package org.apache.spark.sql.headgate.steps.core
+
+import org.apache.spark.sql.catalyst.InternalRow
+
+/** One partition of one batch of a stateful step: it gives its rows one by one until it has ended. */
+abstract class StepTask extends Iterator[InternalRow] {
+  var rowsOut = 0L; var rowsStored = 0L; var rowsRemoved = 0L
+
+  /** The row that is given next, if there is one. */
+  protected var current: InternalRow = null
+  protected var ended = false
+
+  /** Does some more, which leaves a row in `current`, or gives none, or ends the task. */
+  protected def work(): Unit
+
+  override final def hasNext: Boolean = {
+    while (current == null && !ended) work()
+    current != null
+  }
+
+  override final def next(): InternalRow = {
+    if (!hasNext) throw new NoSuchElementException
+    val row = current
+    current = null
+    row
+  }
+}

@@ -1,0 +1,120 @@
+package org.apache.spark.sql.headgate.steps.lookup
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.codegen.GenerateUnsafeRowJoiner
+import org.apache.spark.sql.headgate.counters.StepCounter
+import org.apache.spark.sql.headgate.spark.OpenStores
+import org.apache.spark.sql.headgate.steps.core.StepTask
+import org.apache.spark.sql.headgate.store.CachedStore
+import org.apache.spark.sql.headgate.testing.TaskFailures
+import org.apache.spark.sql.headgate.time.{LeastDeadline, WaitingTimes}
+import org.apache.spark.sql.types._
+
+case class LookupCounters(in: StepCounter, out: StepCounter, missing: StepCounter,
+    inserted: StepCounter, removed: StepCounter, waitingAdded: StepCounter,
+    waitingRemoved: StepCounter)
+
+/**
+ * All that a task of a lookup needs from the driver.
+ *
+ * @param held      the event time of rows, if those that wait hold the watermark
+ * @param times     gets the least event time of those
+ * @param watermark this batch's, in microseconds; a row behind it is late already and holds nothing
+ * @param first     whether the query was started with this batch
+ */
+case class LookupPlan(leftKeys: Seq[Attribute], rightKeys: Seq[Attribute], value: Attribute,
+    deleted: Option[Attribute], missing: Missing, rider: Option[Attribute], left: Seq[Attribute], right: Seq[Attribute],
+    waiting: Seq[Attribute], timeMs: Long, batchId: Long, cacheBytes: Long,
+    counters: LookupCounters, deadlines: Option[LeastDeadline], held: Option[Attribute],
+    times: Option[WaitingTimes], watermark: Long, first: Boolean, failEvery: Int)
+
+/**
+ * One partition of one batch, in the order that the semantics ask for: all table rows, then the
+ * waiting rows whose table row has come, then those whose time is up, then the stream's rows.
+ */
+final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[InternalRow],
+    tableRows: Iterator[InternalRow], finished: LookupTask => Unit) extends StepTask {
+
+  private val rows = new CachedStore(opened, plan.cacheBytes)
+  private val counters = plan.counters
+  private val valueSchema = StructType(StructField("row", plan.value.dataType) :: Nil)
+  private val leftSchema = StructType(plan.left.map(a => StructField(a.name, a.dataType, a.nullable)))
+  private val joiner = GenerateUnsafeRowJoiner.create(leftSchema, valueSchema)
+  private val none = UnsafeProjection.create(valueSchema).apply(InternalRow(null)).copy()
+  private val keyOf = UnsafeProjection.create(plan.leftKeys, plan.left)
+  private val riderAt = plan.rider.fold(-1)(LookupTask.indexOf(_, plan.left))
+  private val waitMs = plan.missing match { case Missing.Wait(ms) => ms; case _ => -1L }
+  private val drops = plan.missing == Missing.Drop
+  private val goesOn = plan.missing == Missing.Null
+  private val waiting = if (waitMs >= 0) new WaitingRows(plan, opened, joiner) else null
+
+  def cacheHits: Long = rows.hits
+  def cacheBytes: Long = rows.bytes
+
+  applyTableRows()
+  private val released: Iterator[InternalRow] =
+    if (waiting == null) Iterator.empty
+    else waiting.release(key => rows.get(key)).map { r => counters.out.inc(); r } ++
+      waiting.expire().map { r => counters.missing.inc(); joiner.join(r, none) }
+
+  private def applyTableRows(): Unit = {
+    val key = UnsafeProjection.create(plan.rightKeys, plan.right)
+    val value = UnsafeProjection.create(Seq(plan.value), plan.right)
+    val deletedAt = plan.deleted.fold(-1)(LookupTask.indexOf(_, plan.right))
+    while (tableRows.hasNext) {
+      val row = tableRows.next()
+      counters.in.inc()
+      val k = key(row)
+      if (!k.anyNull()) { // a null key never matches, so it is never stored
+        val existed = rows.get(k) != null
+        if (deletedAt >= 0 && !row.isNullAt(deletedAt) && row.getBoolean(deletedAt)) {
+          if (existed) { rows.remove(k); rowsRemoved += 1; counters.removed.inc() }
+        } else {
+          rows.put(k, value(row)); rowsStored += 1
+          if (!existed) counters.inserted.inc()
+          if (waiting != null) waiting.tableRowCame(k)
+        }
+      }
+    }
+  }
+
+  /** The output row of a stream row, or null when there is none (now). */
+  private def look(row: UnsafeRow): InternalRow =
+    if (riderAt >= 0 && !row.isNullAt(riderAt)) joiner.join(row, none)
+    else {
+      counters.in.inc()
+      val key = keyOf(row)
+      val nullKey = key.anyNull()
+      val value = if (nullKey) null else rows.get(key)
+      if (value != null) { counters.out.inc(); rowsOut += 1; joiner.join(row, value) }
+      else if (waiting != null && !nullKey) { waiting.hold(key, row); null }
+      else {
+        counters.missing.inc()
+        if (goesOn) counters.out.inc()
+        if (drops) null else { rowsOut += 1; joiner.join(row, none) }
+      }
+    }
+
+  override protected def work(): Unit =
+    if (released.hasNext) { current = released.next(); rowsOut += 1 }
+    else if (stream.hasNext) current = look(stream.next().asInstanceOf[UnsafeRow])
+    else end()
+
+  private def end(): Unit = {
+    ended = true
+    if (waiting != null) waiting.close()
+    finished(this)
+    rows.committed()
+    TaskFailures.maybeFail(plan.failEvery, plan.batchId)
+  }
+}
+
+object LookupTask {
+  /** A column that the optimizer renamed behind our back must not pass for one that is not there. */
+  private def indexOf(column: Attribute, in: Seq[Attribute]): Int = {
+    val at = in.indexWhere(_.semanticEquals(column))
+    require(at >= 0, s"no column $column in ${in.mkString(", ")}")
+    at
+  }
+}
