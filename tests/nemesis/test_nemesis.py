@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from headgate.connectors.log.files import TopicFiles
 from tests.nemesis.faults import KINDS
+from tests.nemesis.jobs import Flow
 from tests.nemesis.run import Plan, Round, play, report
 from tests.nemesis.world import Logs
+from tests.reliability.topics import LogTopics
 
 # Those that take long, or need more than a user has, are for longer runs.
 SHORT = {
@@ -26,6 +30,20 @@ def test_a_schedule_is_the_same_again_with_its_seed(tmp_path: Path) -> None:
         return [f"{fault} {fault.wait} {fault.settle}" for fault in one.schedule]
 
     assert drawn(5) == drawn(5) != drawn(6)
+
+
+def test_a_backlog_in_log_topics_stays_in_the_order_of_its_events(tmp_path: Path) -> None:
+    """A batch takes equal shares of the partitions: unequal ones would drift apart in time."""
+    topics = LogTopics(tmp_path)
+    TopicFiles(tmp_path / "events").create(2)
+    flow = Flow(topics, seed=3, size=100)
+    for _ in range(20):
+        flow.chunk()
+    read = topics.read("events")
+    assert [sum(r.partition == p for r in read) for p in (0, 1)] == [1000, 1000]
+    assert len({json.loads(r.value or "")["id"] for r in read}) == 2000
+    halves = {(r.key, r.partition) for r in read}
+    assert len(halves) == len({key for key, _ in halves}), "a key is in one partition"
 
 
 @pytest.mark.slow
