@@ -1,7 +1,7 @@
-"""Owns the order of tests: the slow ones first, file by file, the same share for each worker.
+"""Owns the order of tests: the quick ones first, the same share of slow ones for each worker.
 
-Workers begin with equal parts of the list and later take from each other's ends. So what is left
-for the end are short tests, and no worker waits for another one's last minute.
+Workers begin with equal parts of the list and later take from each other's ends. What is wrong in
+small shows after minutes, and each worker keeps its Spark and its brokers for the slow tests.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ T = TypeVar("T", bound=Test)
 
 
 def ordered(tests: Sequence[T], workers: int) -> list[T]:
-    """All tests, so that part n of `workers` equal parts begins with slow ones."""
+    """All tests, so that each of `workers` equal parts has quick ones first, then slow ones."""
     slow = [test for test in tests if test.get_closest_marker("slow")]
     quick = [test for test in tests if not test.get_closest_marker("slow")]
     parts: list[list[T]] = [[] for _ in range(workers)]
     for _, file in groupby(slow, key=lambda test: test.nodeid.partition("::")[0]):
         min(parts, key=len).extend(file)  # what a file's tests share is made once
     size = -(-len(tests) // workers)
+    found: list[T] = []
     for part in parts:
-        room = size - len(part)
-        part.extend(quick[:room])
+        room = max(size - len(part), 0)
+        found += [*quick[:room], *part]
         del quick[:room]
-    return [test for part in parts for test in part] + quick
+    return quick + found
