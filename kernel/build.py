@@ -45,7 +45,8 @@ def _headgate_modules() -> Iterator[tuple[Any, Any, Any]]:
     """
     packages = ("headgate", "headgate.base", "headgate.jvm")
     modules = ("headgate.jvm.java", "headgate.jvm.spark_jars", "headgate.jvm.jars")
-    names = (*packages, *modules, "headgate.base.errors", "headgate.base.secrets")
+    own = ("headgate.base.errors", "headgate.base.locks", "headgate.base.secrets")
+    names = (*packages, *modules, *own)
     before = {name: sys.modules.pop(name) for name in names if name in sys.modules}
     for package in packages:
         bare = types.ModuleType(package)

@@ -61,7 +61,14 @@ def checkout(tmp_path: Path) -> Path:
         "kernel/build.py",
         *(
             f"src/headgate/{n}.py"
-            for n in ("base/errors", "base/secrets", "jvm/java", "jvm/spark_jars", "jvm/jars")
+            for n in (
+                "base/errors",
+                "base/locks",
+                "base/secrets",
+                "jvm/java",
+                "jvm/spark_jars",
+                "jvm/jars",
+            )
         ),
     ):
         shutil.copy(ROOT / name, copy / name)

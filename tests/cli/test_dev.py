@@ -48,6 +48,8 @@ def start(started: list[subprocess.Popen[str]], log: Path, *words: str) -> subpr
         process = subprocess.Popen(
             [sys.executable, "-m", "headgate.cli.main", *words], text=True, stderr=errors,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            # a test run in the background of a shell ignores Ctrl-C, and so would its children
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )  # fmt: skip
     started.append(process)
     return process

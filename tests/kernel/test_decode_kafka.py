@@ -130,6 +130,7 @@ def test_should_read_a_stream_from_the_scan_without_a_copy(
 def _scans_below_decode(plan: Any) -> list[str]:
     """What each decode step reads from, by the class of the plan's node."""
     if plan.getClass().getSimpleName() == "DecodeExec":
-        return [str(plan.withoutCopy().getClass().getSimpleName())]
+        scans: Any = SparkSession.active()._jvm.org.apache.spark.sql.headgate.spark.Scans
+        return [str(scans.withoutCopy(plan.child()).getClass().getSimpleName())]
     children = plan.children()
     return [c for n in range(children.size()) for c in _scans_below_decode(children.apply(n))]

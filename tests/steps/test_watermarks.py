@@ -178,7 +178,7 @@ def test_a_running_job_closes_windows_when_a_source_becomes_idle(
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    @hg.job("running", checkpoints=hg.Checkpoints(every="100 ms"))
+    @hg.job("idle_windows", checkpoints=hg.Checkpoints(every="100 ms"))
     def running(job: hg.Job) -> None:
         def source(name: str, idle_after: str | None) -> hg.SourceStream:
             return job.source(
@@ -204,7 +204,7 @@ def test_a_running_job_closes_windows_when_a_source_becomes_idle(
         sleep(0.05)
     handle.stop(savepoint=False)
     assert [json.loads(r.value or "")["n"] for r in out.read(None)] == [2]
-    run = Home(tmp_path / "home").job("running").current()
+    run = Home(tmp_path / "home").job("idle_windows").current()
     first, *_, closed = run.checkpoints() if run else []
     assert first.event_time is not None and first.event_time.next is None
     assert closed.event_time is not None and closed.rows["a"]["records_out"] == 0
