@@ -95,11 +95,16 @@ private[headgate] object Producers {
       try create(key, start)
       catch {
         case _: ProducerBusyException if System.nanoTime() < until =>
+          closeIdle(key)
           Thread.sleep(AgainMs)
           attempt()
       }
     attempt()
   }
+
+  /** A task that ends after its query has ended puts its producer back behind closeOf's back. */
+  private def closeIdle(key: ProducerKey): Unit =
+    synchronized(idle.remove(key).getOrElse(Nil)).foreach(_.close())
 
   /** The last sequence id of each, -1 for a name that the broker does not know. */
   def lastSequenceIds(keys: Seq[ProducerKey]): Seq[Long] = keys.map { key =>
