@@ -114,5 +114,5 @@ class Running:
         return self.outcome
 
     def stop(self) -> RunOutcome:
-        self._stop.ask("test")
+        self._stop.request("test")
         return self.result()

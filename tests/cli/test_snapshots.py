@@ -100,7 +100,7 @@ def test_a_savepoint_is_made_shown_copied_verified_and_deleted(
     made = shell.json("savepoint", "create", "shop", "--label", "before_v2")
     assert (made["label"], made["checkpoint"]) == ("before_v2", 4)
     shell("savepoint", "create", "shop", "--label", "before_v2", code=ExitCode.REFUSED)
-    assert "has a savepoint 'before_v2' already" in shell.said
+    assert "already has a savepoint 'before_v2'" in shell.said
     shell("savepoint", "create", "shop", "--label", "../x", code=ExitCode.USAGE)
     older = shell.json("savepoint", "create", "shop", "ck:3")
     assert older["checkpoint"] == 3

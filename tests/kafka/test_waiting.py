@@ -123,7 +123,7 @@ def test_should_say_within_seconds_that_the_broker_does_not_answer(
     job.until(lambda: job.taken() == 20)
     job.until(lambda: f"no longer waiting for {subject}, after" in job.terminal.getvalue())
     assert job_status(job.home).waiting == ()
-    job.stop.ask("test")
+    job.stop.request("test")
     job.thread.join(60)
     assert not job.errors and not job.thread.is_alive()
     assert not (tmp_path / "home" / "jobs" / "copy" / "waiting.json").exists()

@@ -12,7 +12,14 @@ import pytest
 import headgate.steps.known  # noqa: F401 - kinds are asked by their names
 from headgate.base.errors import ExitCode, HeadgateError, RefusedError
 from headgate.home.layout import Home, JobHome, RunHome
-from headgate.runtime.resume import Chosen, Means, Start, Wish, choose_parallelism, choose_run
+from headgate.runtime.resume import (
+    Chosen,
+    RestoreServices,
+    Start,
+    StartRequest,
+    choose_parallelism,
+    choose_run,
+)
 from headgate.runtime.sink_position import Marker
 from headgate.snapshots.spark_log import planned_batches
 
@@ -50,7 +57,12 @@ def job(tmp_path: Path) -> JobHome:
 
 
 def choose(
-    job: JobHome, graph: FakeGraph, *, out: tuple[str, ...] = (), parallelism: int = 2, **wish: Any
+    job: JobHome,
+    graph: FakeGraph,
+    *,
+    out: tuple[str, ...] = (),
+    parallelism: int = 2,
+    **request: Any,
 ) -> Chosen:
     def rewrite(*, partitions: int, **_: Any) -> list[list[str]]:
         return [["empty"]] * partitions
@@ -58,8 +70,8 @@ def choose(
     def markers(run: RunHome) -> dict[str, list[Marker]]:
         return {sink: [Marker(max(planned_batches(run)))] for sink in out}
 
-    means = Means(markers=markers, rewrite=rewrite)
-    return choose_run(job, Start(graph, parallelism, {}, {}, {}), Wish(**wish), means)
+    services = RestoreServices(markers=markers, rewrite=rewrite)
+    return choose_run(job, Start(graph, parallelism, {}, {}, {}), StartRequest(**request), services)
 
 
 def spark(run: RunHome, *, committed: int, planned: int) -> None:
@@ -192,8 +204,8 @@ def test_a_snapshot_that_is_not_there_is_named(job: JobHome, text: str, said: st
 
 
 def test_the_parallelism_is_that_of_the_run_unless_another_is_asked_for(job: JobHome) -> None:
-    def pick(asked: int | None, **wish: Any) -> int:
-        return choose_parallelism(job, asked, Wish(**wish), default=lambda: 8)
+    def pick(asked: int | None, **request: Any) -> int:
+        return choose_parallelism(job, asked, StartRequest(**request), default=lambda: 8)
 
     assert pick(None) == 8
     assert pick(3) == 3

@@ -113,7 +113,7 @@ def test_a_stop_lets_the_batch_end_even_without_a_pause_between_batches(run: Run
 
     def ask() -> None:
         if seen:
-            stop.ask("SIGTERM")
+            stop.request("SIGTERM")
 
     supervisor = Supervisor(
         query,
@@ -133,17 +133,17 @@ def test_a_stop_lets_the_batch_end_even_without_a_pause_between_batches(run: Run
 def test_a_failure_while_stopping_is_a_failure(run: RunHome) -> None:
     query, stop = FakeQuery(run, batches=1, seconds=0.1), StopRequest()
     query.error = ValueError("broken")
-    stop.ask("SIGTERM")
+    stop.request("SIGTERM")
     ended = Supervisor(query, Recorder(run, ["a"]), stop).watch()
     assert ended.how == "failed"
 
 
 class Now(StopRequest):
-    """A wish to stop without waiting for the batch."""
+    """A request to stop without waiting for the batch."""
 
     @property
     def now(self) -> bool:
-        return self.asked
+        return self.requested
 
 
 def test_a_cancel_does_not_wait_for_the_batch(run: RunHome) -> None:
@@ -151,7 +151,7 @@ def test_a_cancel_does_not_wait_for_the_batch(run: RunHome) -> None:
 
     def ask() -> None:
         if query.in_batch:
-            stop.ask("headgate cancel")
+            stop.request("headgate cancel")
 
     ended = Supervisor(query, Recorder(run, ["a"]), stop, on_poll=ask).watch()
     assert (ended.how, ended.error) == ("cancelled", None)
@@ -161,7 +161,7 @@ def test_a_cancel_does_not_wait_for_the_batch(run: RunHome) -> None:
 
 def test_a_cancel_cuts_a_stop_short(run: RunHome) -> None:
     query, stop, polls = FakeQuery(run, batches=1, seconds=30), Now(), []
-    stop.ask("SIGTERM")
+    stop.request("SIGTERM")
 
     class Later:
         """First a stop, then a cancel."""
@@ -183,7 +183,7 @@ def test_a_cancel_cuts_a_stop_short(run: RunHome) -> None:
 
 def test_a_drain_reads_to_the_end_although_a_stop_was_asked_for(run: RunHome) -> None:
     query, stop = FakeQuery(run, batches=4, seconds=0.05), StopRequest()
-    stop.ask("headgate stop")
+    stop.request("headgate stop")
     ended = Supervisor(query, Recorder(run, ["a"]), stop).drain()
     assert (ended.how, ended.error) == ("stopped", None)
     assert run.checkpoint_ids() == [0, 1, 2, 3]

@@ -123,7 +123,7 @@ class Running:
 
     def stop(self, *, savepoint: bool = False) -> None:
         """End it in order."""
-        self._stop.ask("test", savepoint=savepoint)
+        self._stop.request("test", savepoint=savepoint)
         self._thread.join(120)
         assert not self._thread.is_alive()
 

@@ -211,7 +211,7 @@ def verify_snapshot(ui: Ui, snapshot: Snapshot) -> None:
 
 
 def _read_all(ui: Ui, snapshot: Snapshot) -> list[Any]:
-    from headgate.runtime.means import verify_data
+    from headgate.runtime.restore_services import verify_data
     from headgate.runtime.session import session_for_reading
 
     ui.say("starting Spark to read the state's files")

@@ -70,7 +70,7 @@ def create(
     found = find_snapshot(ui.home, snapshot, home.name)
     if found.manifest is not None and found.manifest.kind == "savepoint":
         raise UsageError(
-            f"{snapshot} is a savepoint already", remedy="copy it with headgate savepoint copy"
+            f"{snapshot} is already a savepoint", remedy="copy it with headgate savepoint copy"
         )
     taken = create_savepoint(
         home.run(found.run.run), checkpoint=found.batch, label=label, reason="command line"

@@ -11,7 +11,7 @@ from headgate.base.errors import HeadgateError, NotFoundError, StorageError
 from headgate.home.layout import RunHome
 from headgate.home.model import CheckpointRecord
 from headgate.runtime.home_probe import HomeUnseenError
-from headgate.runtime.operations import OperationDesk
+from headgate.runtime.operation_queue import OperationQueue
 from headgate.runtime.outputs import writer_of
 from headgate.runtime.records import Recorder
 from headgate.runtime.supervisor import Ended, Supervisor
@@ -36,7 +36,7 @@ class Drive:
     bounded: bool
     drain: bool
     """Whether all windows are closed when a bounded query has read what is there."""
-    desk: OperationDesk
+    operations: OperationQueue
     on_poll: Callable[[], None]
     on_checkpoint: Callable[[CheckpointRecord], None]
     on_disk: bool = True
@@ -54,8 +54,8 @@ class Drive:
             supervisor = self._start(self.bounded, drain=self.drain)
             on_started()
             ended = supervisor.watch()
-            wish = self.desk.wish
-            if ended.how == "stopped" and wish is not None and wish.drain:
+            plan = self.operations.stop_plan
+            if ended.how == "stopped" and plan is not None and plan.drain:
                 return self._start(True, drain=True).drain()
             if ended.how == "stopped" and self.pending is not None:
                 # The stop met a trigger that had just begun. A stop on request leaves no batch
@@ -131,7 +131,7 @@ class Drive:
         self.supervisor = Supervisor(
             self.query,
             self.recorder,
-            self.desk,
+            self.operations,
             on_checkpoint=self.on_checkpoint,
             on_poll=self.on_poll,
             stop_after_batch=jvm.stop_after_batch,

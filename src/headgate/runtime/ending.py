@@ -14,23 +14,23 @@ from headgate.snapshots.savepoints import SavepointRecord, create_savepoint
 
 
 def last_savepoint(
-    drive: Drive, wish: StopPlan | None
+    drive: Drive, plan: StopPlan | None
 ) -> tuple[SavepointRecord | None, HeadgateError | None]:
     """The savepoint that a stop asks for, or why there is none; neither without a checkpoint."""
-    if wish is None or wish.now or not wish.savepoint:
+    if plan is None or plan.now or not plan.savepoint:
         return None, None
-    reason = "restart" if wish.then else "stop"
+    reason = "restart" if plan.then else "stop"
     try:
-        return create_savepoint(drive.run, label=wish.label, reason=reason), None
+        return create_savepoint(drive.run, label=plan.label, reason=reason), None
     except NotFoundError:
         return None, None
     except HeadgateError as error:
         return None, error
 
 
-def not_drained(drive: Drive, wish: StopPlan | None) -> HeadgateError | None:
+def not_drained(drive: Drive, plan: StopPlan | None) -> HeadgateError | None:
     """What is said if a drain met a batch that fails."""
-    if wish is None or not wish.drain or drive.pending is None:
+    if plan is None or not plan.drain or drive.pending is None:
         return None
     return HeadgateError(
         f"the job has stopped, but not at the end of its sources: batch {drive.next_batch} fails",
@@ -54,12 +54,12 @@ def not_readable(drive: Drive, how: str) -> str | None:
 
 
 def ending_details(
-    drive: Drive, wish: StopPlan | None, saved: SavepointRecord | None
+    drive: Drive, plan: StopPlan | None, saved: SavepointRecord | None
 ) -> dict[str, Any]:
     """What the event of an ending says."""
     details: dict[str, Any] = {"checkpoint": drive.last_checkpoint}
-    if wish is not None:
-        details["reason"] = wish.reason
+    if plan is not None:
+        details["reason"] = plan.reason
         details["savepoint"] = saved.label if saved else None
     return details
 

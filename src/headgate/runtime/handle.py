@@ -58,7 +58,7 @@ class RunHandle:
         window is closed, and rows of a later start are too late. Gives the savepoint's name for
         `restore` and `--from`; nothing if none was asked for or the job has no checkpoint yet.
         """
-        self._stop.ask("RunHandle.stop", savepoint=savepoint, drain=drain)
+        self._stop.request("RunHandle.stop", savepoint=savepoint, drain=drain)
         self.wait()
         label = self._outcome.savepoint if self._outcome else None
         return f"sp:{label}" if label else None

@@ -61,7 +61,7 @@ class Reset:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The run to drive, and how a person is told about it."""
+    """The run to drive, and a text about it for people."""
 
     run: RunHome
     how: str
@@ -83,8 +83,8 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Wish:
-    """Where a start is asked to begin, and what it may do for that."""
+class StartRequest:
+    """Where a start is to begin, and what it may risk for that."""
 
     fresh: bool = False
     restore: str | None = None
@@ -101,7 +101,7 @@ NO_TOPICS = NoTopics()
 
 
 @dataclass(frozen=True)
-class Means:
+class RestoreServices:
     """What a restore needs of Spark, the sinks and the sources."""
 
     markers: Callable[[RunHome], Mapping[str, Sequence[Marker]]]
@@ -120,51 +120,55 @@ class Means:
 
 
 def choose_parallelism(
-    job: JobHome, asked: int | None, wish: Wish, *, default: Callable[[], int]
+    job: JobHome, requested: int | None, request: StartRequest, *, default: Callable[[], int]
 ) -> int:
-    """The number of state partitions: as asked for, else that of the run or snapshot."""
-    if asked is not None:
-        return asked
-    if wish.restore is not None:
-        return _wished(job, wish).run.parallelism
-    current = None if wish.fresh else job.current()
+    """The number of state partitions: the requested one, else that of the run or snapshot."""
+    if requested is not None:
+        return requested
+    if request.restore is not None:
+        return _requested_snapshot(job, request).run.parallelism
+    current = None if request.fresh else job.current()
     return current.read().parallelism if current is not None else default()
 
 
-def choose_run(job: JobHome, start: Start, wish: Wish, means: Means) -> Chosen:
+def choose_run(
+    job: JobHome, start: Start, request: StartRequest, services: RestoreServices
+) -> Chosen:
     """Continue the current run, start a new one from a snapshot, or make one from nothing."""
     current = job.current()
-    if wish.restore is not None:
-        snapshot = _wished(job, wish)
-        return _from(job, current, snapshot, start, wish, means, how="restored")
-    if current is None or wish.fresh:
+    if request.restore is not None:
+        snapshot = _requested_snapshot(job, request)
+        return _from(job, current, snapshot, start, request, services, how="restored")
+    if current is None or request.fresh:
         run = _make(job, start, parent=None)
         job.set_current(run.id)
         return Chosen(run, "new", f"run {run.id} starts from nothing")
     record = current.read()
-    same = record.graph_fingerprint == start.graph.fingerprint() or means.same_graph(current)
+    same = record.graph_fingerprint == start.graph.fingerprint() or services.same_graph(current)
     batch = latest_committed(current)
     as_it_was = same and record.parallelism == start.parallelism
     known = read_topics(current) if as_it_was else {}
-    replaced = replaced_topics(known, start.graph.sources, means.topics)
+    replaced = replaced_topics(known, start.graph.sources, services.topics)
     if replaced:
-        refuse_replaced(replaced, means.topics)
+        refuse_replaced(replaced, services.topics)
     elif as_it_was:
         if batch is not None:
-            _check(job, snapshot_of(current, batch), means.verify)
-        markers = means.markers(current)
+            _check(job, snapshot_of(current, batch), services.verify)
+        markers = services.markers(current)
         ahead = find_ahead(current, markers)
         if ahead is None:
-            if not wish.allow_duplicates:
-                _refuse_changed_sinks(current, markers, means)
+            if not request.allow_duplicates:
+                _refuse_changed_sinks(current, markers, services)
             return Chosen(current, "resumed", _resumed(current))
-        if not wish.accept_sink_position or batch is None or ahead.position is None:
+        if not request.accept_sink_position or batch is None or ahead.position is None:
             raise ahead.refusal(current)
         snapshot = snapshot_of(current, batch)
-        return _from(job, current, snapshot, start, wish, means, how="restored", accepted=ahead)
+        return _from(
+            job, current, snapshot, start, request, services, how="restored", accepted=ahead
+        )
     if batch is None:
-        if not wish.allow_duplicates:
-            _refuse_pending(current, means)
+        if not request.allow_duplicates:
+            _refuse_pending(current, services)
         run = _make(job, start, parent=None)
         job.set_current(run.id)
         resets = [Reset(name, t, replaced_text(name, t)) for name, t in replaced.items()]
@@ -172,15 +176,15 @@ def choose_run(job: JobHome, start: Start, wish: Wish, means: Means) -> Chosen:
         return Chosen(run, "forked", text, resets=resets)
     snapshot = snapshot_of(current, batch)
     why = "a topic was made again: " if as_it_was else "the graph has changed: "
-    return _from(job, current, snapshot, start, wish, means, how="forked", why=why)
+    return _from(job, current, snapshot, start, request, services, how="forked", why=why)
 
 
-def _wished(job: JobHome, wish: Wish) -> Snapshot:
-    assert wish.restore is not None
+def _requested_snapshot(job: JobHome, request: StartRequest) -> Snapshot:
+    assert request.restore is not None
     try:
-        return find_snapshot(job.home, wish.restore, job.name, wish.own_job or job.name)
+        return find_snapshot(job.home, request.restore, job.name, request.own_job or job.name)
     except DamagedError as problem:
-        raise _unusable(job, wish.restore, problem) from problem
+        raise _unusable(job, request.restore, problem) from problem
 
 
 def _from(
@@ -188,8 +192,8 @@ def _from(
     current: RunHome | None,
     snapshot: Snapshot,
     start: Start,
-    wish: Wish,
-    means: Means,
+    request: StartRequest,
+    services: RestoreServices,
     *,
     how: str,
     why: str = "",
@@ -202,31 +206,31 @@ def _from(
         if snapshot.manifest is None:
             snapshot = snapshot_of(current, snapshot.batch)
         newest = snapshot.batch == latest_committed(current)
-        if newest and accepted is None and not wish.allow_duplicates:
-            _refuse_pending(current, means)
-    _check(job, snapshot, means.verify)
+        if newest and accepted is None and not request.allow_duplicates:
+            _refuse_pending(current, services)
+    _check(job, snapshot, services.verify)
     if current is not None:
-        snapshot = replace(snapshot, graph=means.known_as(current, snapshot.graph))
+        snapshot = replace(snapshot, graph=services.known_as(current, snapshot.graph))
     graph = start.graph.to_json()
     plan = plan_upgrade(
         snapshot,
         graph,
         parallelism=start.parallelism,
-        earliest=means.earliest,
+        earliest=services.earliest,
         newest=is_newest(job, snapshot),
-        topics=means.topics,
+        topics=services.topics,
     )
-    if refusal := plan.refusal(allow_dropped_state=wish.allow_dropped_state):
+    if refusal := plan.refusal(allow_dropped_state=request.allow_dropped_state):
         raise refusal
     steps = [str(step["id"]) for step in graph["steps"]]
 
-    lines = _begun(snapshot, plan, means.topics)
-    ids = _ids(snapshot, start.graph.sources, means.topics)
+    lines = _begun(snapshot, plan, services.topics)
+    ids = _ids(snapshot, start.graph.sources, services.topics)
 
     def fill(run: RunHome) -> None:
         fewer = restore(
-            snapshot, run, graph, plan, parallelism=start.parallelism, rewrite=means.rewrite,
-            lines=lines, drops=wish.allow_dropped_state,
+            snapshot, run, graph, plan, parallelism=start.parallelism, rewrite=services.rewrite,
+            lines=lines, drops=request.allow_dropped_state,
         )  # fmt: skip
         write_topics(run, ids)
         if snapshot.record is not None:
@@ -296,9 +300,9 @@ def _unusable(job: JobHome, name: str, problem: DamagedError) -> RefusedError:
     )
 
 
-def _refuse_pending(current: RunHome, means: Means) -> None:
+def _refuse_pending(current: RunHome, services: RestoreServices) -> None:
     """Refuse to write again what sinks have beyond the newest checkpoint."""
-    markers = means.markers(current)
+    markers = services.markers(current)
     ahead = find_ahead(current, markers)
     if ahead is not None:
         raise ahead.refusal(current)
@@ -313,12 +317,12 @@ def _refuse_pending(current: RunHome, means: Means) -> None:
 
 
 def _refuse_changed_sinks(
-    current: RunHome, markers: Mapping[str, Sequence[Marker]], means: Means
+    current: RunHome, markers: Mapping[str, Sequence[Marker]], services: RestoreServices
 ) -> None:
     """Refuse a setting by which a sink would not find that a batch is out."""
     pending = pending_batch(current)
     out = [] if pending is None else sinks_with(markers, pending)
-    if out and (changes := means.changes(current)):
+    if out and (changes := services.changes(current)):
         raise RefusedError(
             f"batch {pending} of run {current.id} is out ({', '.join(out)}) but not committed, and "
             f"{changes[0]}: it would be written again",

@@ -38,14 +38,14 @@ from headgate.runtime.fencing import Fences
 from headgate.runtime.home_probe import HomeProbe
 from headgate.runtime.lease import Lease
 from headgate.runtime.live import Display, SilentDisplay
-from headgate.runtime.means import restore_means
-from headgate.runtime.operations import OperationDesk
+from headgate.runtime.operation_queue import OperationQueue
 from headgate.runtime.options import RunOptions, RunOutcome, default_parallelism, versions
 from headgate.runtime.outputs import Outputs
 from headgate.runtime.patience import Patience
 from headgate.runtime.records import Recorder
 from headgate.runtime.restarts import Failed, GiveUp, Restarts
-from headgate.runtime.resume import Chosen, Start, Wish, choose_parallelism, choose_run
+from headgate.runtime.restore_services import restore_services
+from headgate.runtime.resume import Chosen, Start, StartRequest, choose_parallelism, choose_run
 from headgate.runtime.signals import Signals, shielded_children, signals
 from headgate.runtime.stopping import Resume, StopPlan, StopRequest
 from headgate.runtime.supervisor import Ended
@@ -118,8 +118,8 @@ def run(
         conf=dict(conf or {}),
         code=dict(code or {}),
     )
-    wish = StopRequest() if stop is None else stop  # one that is not asked yet is false
-    start = _Start(job, options, wish, display or SilentDisplay(), on_event)
+    stop_request = StopRequest() if stop is None else stop  # it is false until it is made
+    start = _Start(job, options, stop_request, display or SilentDisplay(), on_event)
     return start.go(spark)
 
 
@@ -128,7 +128,7 @@ class _Start:
 
     lease: Lease
     patience: Patience
-    desk: OperationDesk
+    operations: OperationQueue
     spark: SparkSession
     built: BuiltJob
     drive: Drive | None = None
@@ -168,7 +168,7 @@ class _Start:
                 self.outcome = self.patience.settle(
                     self._drive(parallelism),
                     for_good=self.job.restart.kind != "none",
-                    stop=lambda: bool(self.desk),
+                    stop=lambda: self.operations.stop_requested,
                 )
                 return self.outcome
             finally:
@@ -190,21 +190,21 @@ class _Start:
 
     @contextmanager
     def _operations(self) -> Iterator[None]:
-        """Have a desk for operations, which is closed with an answer to all who still wait."""
-        self.desk = OperationDesk(
+        """Serve operations while the job runs; at the end, answer all that are still waiting."""
+        self.operations = OperationQueue(
             self.home,
             self.stop,
             token=self.lease.owner.token,
             savepoint=self._savepoint,
             checkpoint=lambda when: self.drive.checkpoint_since(when) if self.drive else None,
         )
-        self.desk.open()
+        self.operations.open()
         try:
             yield
         finally:
             if self.lease.held:
                 with suppress(HeadgateError):  # what ended the job is told, not this
-                    self.desk.close(self.outcome.how if self.outcome else "failed")
+                    self.operations.close(self.outcome.how if self.outcome else "failed")
 
     @staticmethod
     def _has_session() -> bool:
@@ -252,9 +252,9 @@ class _Start:
             Fences(self.home, self.spark, self.lease.owner.token) as self.fences,
             HomeProbe(self.home, self.spark) as self.probe,
         ):
-            self.probe.check(self._poll, stop=lambda: bool(self.desk))
+            self.probe.check(self._poll, stop=lambda: self.operations.stop_requested)
             drive = self._begin(self.options, parallelism)
-            if self.desk:
+            if self.operations.stop_requested:
                 return self._end(drive, Ended("stopped"))
             try:
                 return self._until_the_end(drive)
@@ -281,24 +281,24 @@ class _Start:
                 if failure is not None:
                     return self._outcome(drive, "failed", error=failure)
                 attempt = self.restarts.attempts
-                if not self.desk:
+                if not self.operations.stop_requested:
                     continue
-                ended = Ended("cancelled" if self.desk.now else "stopped")
-            wish = self.desk.wish
-            if wish is None or wish.then is None:
+                ended = Ended("cancelled" if self.operations.now else "stopped")
+            plan = self.operations.stop_plan
+            if plan is None or plan.then is None:
                 return self._end(drive, ended)
-            drive, attempt = self._elsewhere(drive, wish, wish.then), 0
+            drive, attempt = self._elsewhere(drive, plan, plan.then), 0
 
     def _parallelism(self, options: RunOptions) -> int:
         return choose_parallelism(
             self.home,
             options.parallelism,
-            self._wish(options),
+            self._request(options),
             default=lambda: default_parallelism(options.master),
         )
 
-    def _wish(self, options: RunOptions) -> Wish:
-        return Wish(
+    def _request(self, options: RunOptions) -> StartRequest:
+        return StartRequest(
             fresh=options.fresh,
             restore=options.restore,
             allow_dropped_state=options.allow_dropped_state,
@@ -338,7 +338,7 @@ class _Start:
             every=self.job.checkpoints.interval,
             bounded=options.bounded,
             drain=options.drain,
-            desk=self.desk,
+            operations=self.operations,
             on_poll=self._poll,
             on_checkpoint=self._checkpoint,
             on_disk=self.job.checkpoints.durability == "disk",
@@ -376,8 +376,8 @@ class _Start:
         start = Start(compiled.graph, parallelism, given, versions(), options.code)
         outputs = Outputs(compiled, self.home)
         outputs.check(take_over=options.take_over)
-        means = restore_means(compiled, outputs, topics)
-        chosen = choose_run(self.home, start, self._wish(options), means)
+        services = restore_services(compiled, outputs, topics)
+        chosen = choose_run(self.home, start, self._request(options), services)
         if options.take_over and (taken := outputs.take_over(chosen.run)):
             self.display.say(taken)
         outputs.remember(chosen.run)
@@ -389,7 +389,7 @@ class _Start:
             raise LeaseLostError(self.lease.lost)
         self.patience.poll()
         self.probe.poll()
-        self.desk.poll()
+        self.operations.poll()
 
     def _news(self) -> object:
         """Something else whenever a trigger has ended."""
@@ -416,7 +416,11 @@ class _Start:
         with suppress(StorageError):  # the query was lost to the same disk: its start tries again
             drive.recorder.recover()
         failed = Failed(time.monotonic(), drive.next_batch, failure.reason)
-        decision = GiveUp("it was being stopped") if self.desk else self.restarts.after(failed)
+        decision = (
+            GiveUp("it was being stopped")
+            if self.operations.stop_requested
+            else self.restarts.after(failed)
+        )
         self._event(
             drive.run,
             "failed",
@@ -429,7 +433,7 @@ class _Start:
             gives_up=decision.why if isinstance(decision, GiveUp) else None,
         )
         if isinstance(decision, GiveUp):
-            told = self.job.restart.kind != "none" and not self.desk
+            told = self.job.restart.kind != "none" and not self.operations.stop_requested
             why = f"; not started again, because {decision.why}" if told else ""
             kind = RefusedError if failure.reason is Reason.HOME_UNSEEN else JobFailedError
             final = kind(failure.sentence + why, step=failure.step, remedy=failure.remedy)
@@ -454,7 +458,10 @@ class _Start:
         """Whether a failure is a topic that was made again, of sources that may lose records."""
         from headgate import jvm
 
-        if self.desk or explain(jvm.failure_text(error)).reason is not Reason.TOPIC_REPLACED:
+        if (
+            self.operations.stop_requested
+            or explain(jvm.failure_text(error)).reason is not Reason.TOPIC_REPLACED
+        ):
             return False
         topics = JobTopics(drive.compiled)
         replaced = topics.replaced(drive.run)
@@ -484,14 +491,16 @@ class _Start:
 
     def _wait(self, delay: timedelta) -> None:
         until = time.monotonic() + delay.total_seconds()
-        while not self.desk and (time.monotonic() < until or self.patience.pending):
+        while not self.operations.stop_requested and (
+            time.monotonic() < until or self.patience.pending
+        ):
             self._poll()
             time.sleep(max(0.0, min(_WAIT_SECONDS, until - time.monotonic())) or _WAIT_SECONDS)
 
-    def _elsewhere(self, drive: Drive, wish: StopPlan, then: Resume) -> Drive:
+    def _elsewhere(self, drive: Drive, plan: StopPlan, then: Resume) -> Drive:
         """Stop the run with a savepoint and go on from there, or from where it was asked for."""
-        saved, problem = last_savepoint(drive, wish)
-        self._event(drive.run, "stopped", **ending_details(drive, wish, saved))
+        saved, problem = last_savepoint(drive, plan)
+        self._event(drive.run, "stopped", **ending_details(drive, plan, saved))
         options = replace(
             self.options,
             fresh=False,
@@ -511,26 +520,26 @@ class _Start:
             new = self._begin(as_it_was, self._parallelism(as_it_was))
         result = {"run": new.run.id, "savepoint": saved.to_json() if saved else None}
         goes_on = f"the job goes on as it was: {problem}" if problem else None
-        self.desk.end(wish, result=result, error=goes_on)
+        self.operations.end(plan, result=result, error=goes_on)
         return new
 
     def _end(self, drive: Drive, ended: Ended) -> RunOutcome:
         """Write down how the job ended, with a savepoint if one was asked for."""
-        wish = self.desk.wish
-        saved, problem = last_savepoint(drive, wish)
-        problem = problem or not_drained(drive, wish)
+        plan = self.operations.stop_plan
+        saved, problem = last_savepoint(drive, plan)
+        problem = problem or not_drained(drive, plan)
         if warning := not_readable(drive, ended.how):
             self.display.say(f"warning: {warning}")
-        self._event(drive.run, ended.how, **ending_details(drive, wish, saved))
+        self._event(drive.run, ended.how, **ending_details(drive, plan, saved))
         outcome = self._outcome(drive, ended.how, saved=saved)
-        if wish is not None:
+        if plan is not None:
             result = {
                 "run": outcome.run,
                 "checkpoint": outcome.checkpoint,
                 "savepoint": saved.to_json() if saved else None,
             }
-            self.desk.end(wish, result=result, error=str(problem) if problem else None)
-            if wish.operation is None:
+            self.operations.end(plan, result=result, error=str(problem) if problem else None)
+            if plan.operation is None:
                 outcome = replace(outcome, error=problem)
         if ended.how == "cancelled" and self.job.checkpoints.on_cancel == "delete":
             delete_run(drive.run)

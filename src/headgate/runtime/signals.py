@@ -46,7 +46,7 @@ class Signals:
             # JVM sees its standard input close and ends by itself.
             os._exit(ExitCode.INTERRUPTED)
         if not self._stop:
-            self._stop.ask(name)
+            self._stop.request(name)
             again = "; press Ctrl-C again to stop at once" if number == signal.SIGINT else ""
             self._say(f"finishing the batch{again}")
 

@@ -1,4 +1,4 @@
-"""The wish to stop a job: voiced by a signal, a call or an operation, and how it is to be done."""
+"""A request to stop a job, from a signal, a call or an operation, and how to carry it out."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ class StopPlan:
     then: Resume | None = None
     """Start again afterwards (restart)."""
     operation: str | None = None
-    """The operation that asked for it."""
+    """The operation that requested it."""
 
 
 class StopRequest:
-    """A wish to stop that any thread or signal may voice.
+    """A request to stop that any thread or signal handler may make.
 
     Plain attributes and no lock: a signal handler runs inside the main thread, which may hold it.
     """
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
         self.plan = StopPlan()
 
     def __bool__(self) -> bool:
-        return self.asked
+        return self.requested
 
     @property
     def reason(self) -> str:
-        """Who asked first."""
+        """Who requested it first."""
         return self.plan.reason
 
     @property
     def now(self) -> bool:
         """Whether the batch is not waited for."""
-        return self.asked and self.plan.now
+        return self.requested and self.plan.now
 
-    def ask(self, reason: str, *, savepoint: bool = False, drain: bool = False) -> None:
-        """Ask for a stop after the running batch; the first wish is kept."""
-        if not self.asked:
+    def request(self, reason: str, *, savepoint: bool = False, drain: bool = False) -> None:
+        """Ask for a stop after the running batch; the first request counts."""
+        if not self.requested:
             self.plan = StopPlan(reason, savepoint=savepoint, drain=drain)
-            self.asked = True
+            self.requested = True

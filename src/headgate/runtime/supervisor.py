@@ -50,11 +50,11 @@ class Query(Protocol):
         """Interrupt it, wherever it is."""
 
 
-class StopWish(Protocol):
+class StopSignal(Protocol):
     """True once the query is to be stopped."""
 
     def __bool__(self) -> bool:
-        """Whether a stop is wished for."""
+        """Whether a stop was requested."""
 
     @property
     def now(self) -> bool:
@@ -85,7 +85,7 @@ class Supervisor:
         self,
         query: Query,
         recorder: Recorder,
-        stop: StopWish,
+        stop: StopSignal,
         *,
         on_checkpoint: Callable[[CheckpointRecord], None] = lambda record: None,
         on_poll: Callable[[], None] = lambda: None,

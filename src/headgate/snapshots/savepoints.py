@@ -84,7 +84,7 @@ def create_savepoint(
         check_label(label)
         if read_manifest(job.files, f"{job.path}/savepoints/{label}") is not None:
             raise RefusedError(
-                f"job '{job.name}' has a savepoint '{label}' already",
+                f"job '{job.name}' already has a savepoint '{label}'",
                 remedy=f"choose another --label, or delete it: headgate savepoint delete "
                 f"{job.name} sp:{label}",
             )

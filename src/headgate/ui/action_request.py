@@ -77,7 +77,7 @@ class ActionRequest:
                     f"{self.job.path}/savepoints/{self.label}/manifest.json"
                 )
                 if taken:
-                    return f"job '{self.job.name}' has a savepoint sp:{self.label} already"
+                    return f"job '{self.job.name}' already has a savepoint sp:{self.label}"
             if self.action not in ("stop", "cancel", "checkpoint") and not self.resumes:
                 snapshot = self.found()
                 is_savepoint = snapshot.manifest and snapshot.manifest.kind == "savepoint"

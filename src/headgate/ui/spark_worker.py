@@ -11,7 +11,7 @@ from typing import Any
 
 from headgate.base.errors import HeadgateError
 from headgate.home.layout import Home
-from headgate.runtime.means import verify_data
+from headgate.runtime.restore_services import verify_data
 from headgate.runtime.session import get_session
 from headgate.snapshots.hold import held
 from headgate.snapshots.snapshot import Snapshot, find_snapshot

@@ -39,7 +39,7 @@ def test_a_savepoint_is_taken_and_shown(made: Homes, eyes: Eyes) -> None:
     eyes.open("/ui/jobs/running/actions/savepoint")
     page.get_by_label("Label of the savepoint").fill("from_the_page")
     page.get_by_role("button", name="Make a savepoint of running").click()
-    expect(page.get_by_role("alert")).to_contain_text("has a savepoint sp:from_the_page already")
+    expect(page.get_by_role("alert")).to_contain_text("already has a savepoint sp:from_the_page")
     assert all("409" in line for line in eyes.wrong), eyes.wrong
     eyes.wrong.clear()
     eyes.open("/ui/jobs/running/operations")

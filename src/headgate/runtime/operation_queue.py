@@ -1,4 +1,4 @@
-"""The driver's side of operations: takes what was asked for in the home and carries it out."""
+"""The driver's side of operations: picks requests up from the home and carries them out."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _KEEP = timedelta(days=30)
 _ENDING = ("stop", "cancel", "restart")
 
 
-class OperationDesk:
+class OperationQueue:
     """Carries out operations between two polls of the query, in the thread that drives it.
 
-    1. ``open`` settles what a driver before this one has left.
-    2. ``poll`` takes requests. A savepoint is taken at once, a checkpoint is waited for, and a
-       stop, cancel or restart becomes the ``wish`` that ends the watch of the query.
-    3. ``end`` writes down what became of the wish, ``close`` what will not be done any more.
+    1. ``open`` settles what an earlier driver left behind.
+    2. ``poll`` picks up requests. A savepoint is taken at once, a checkpoint is waited for, and a
+       stop, cancel or restart becomes the ``stop_plan`` that ends the watch of the query.
+    3. ``end`` records the result of the plan, ``close`` fails what will not be done any more.
     """
 
     def __init__(
@@ -50,32 +50,37 @@ class OperationDesk:
         self._next = 0.0
         self._seen: set[str] = set()
         self._waiting: list[OperationRecord] = []
-        self._asked: StopPlan | None = None
+        self._requested: StopPlan | None = None
 
     @property
-    def wish(self) -> StopPlan | None:
+    def stop_plan(self) -> StopPlan | None:
         """How the job is to be stopped, if it is to be."""
-        if self._asked is not None and not (self._asked.then and self._stop):
-            return self._asked
+        if self._requested is not None and not (self._requested.then and self._stop):
+            return self._requested
         return self._stop.plan if self._stop else None
 
+    @property
+    def stop_requested(self) -> bool:
+        """Whether the job is to be stopped."""
+        return self.stop_plan is not None
+
     def __bool__(self) -> bool:
-        return self.wish is not None
+        return self.stop_requested  # the supervisor takes the queue as its StopSignal
 
     @property
     def now(self) -> bool:
         """Whether the stop does not wait for the batch."""
-        return self.wish is not None and self.wish.now
+        return self.stop_plan is not None and self.stop_plan.now
 
     def open(self) -> None:
-        """Settle what earlier drivers have left: what they began, and stops meant for them."""
+        """Settle what earlier drivers left: operations they began, and stops meant for them."""
         for id in self._operations.ids():
             record = self._operations.read(id)
             if record.state == "running":
                 self._fail(id, "the process that carried it out ended before it was done")
             elif record.state == "requested" and record.kind in _ENDING:
                 if record.driver not in (None, self._token):
-                    self._fail(id, "the process that was asked to do it had ended")
+                    self._fail(id, "the process that was to do it had already ended")
             elif record.ended and now() - (record.ended_at or record.requested_at) > _KEEP:
                 self._operations.forget(id)
 
@@ -94,24 +99,24 @@ class OperationDesk:
             pass  # a home that does not answer now: the job goes on, the request is still there
 
     def end(self, plan: StopPlan, *, result: Mapping[str, Any], error: str | None = None) -> None:
-        """Write down what became of a wish; it is over with that."""
+        """Record the result of a stop; the queue forgets the plan."""
         if plan.operation is not None:
             state = "done" if error is None else "failed"
             self._operations.end(plan.operation, state, result=result, message=error)
-        if self._asked is plan:
-            self._asked = None
+        if self._requested is plan:
+            self._requested = None
 
     def close(self, how: str) -> None:
-        """The job has ended: say so to all who asked for something that is not done."""
-        if self._asked is not None and self._asked.operation is not None:
-            self._fail(self._asked.operation, f"the job {how} before it was done")
+        """The job has ended: fail the requests that are not done."""
+        if self._requested is not None and self._requested.operation is not None:
+            self._fail(self._requested.operation, f"the job {how} before it was done")
         for record in self._waiting:
             self._fail(record.id, f"the job {how} before it was done")
         for id in self._operations.ids():
             if id not in self._seen:
                 record = self._operations.read(id)
                 if record.state == "requested" and record.kind in _ENDING:
-                    self._fail(id, f"the job {how} by itself before it was asked to")
+                    self._fail(id, f"the job {how} by itself before the request was read")
 
     def _begin(self, record: OperationRecord) -> None:
         try:
@@ -121,23 +126,23 @@ class OperationDesk:
             elif record.kind == "checkpoint":
                 self._waiting.append(record)
             elif record.kind in _ENDING:
-                self._ask(self._plan(record))
+                self._request(self._plan(record))
             else:
-                self._fail(record.id, f"this driver knows no operation '{record.kind}'")
-        except (HeadgateError, OSError) as error:  # what was asked for fails, not the job
+                self._fail(record.id, f"this driver does not support the operation '{record.kind}'")
+        except (HeadgateError, OSError) as error:  # the operation fails, not the job
             self._fail(record.id, str(error), getattr(error, "exit_code", None))
 
     def _plan(self, record: OperationRecord) -> StopPlan:
         args, reason = record.args, f"headgate {record.kind} ({record.id})"
         if record.kind == "cancel":
             return StopPlan(reason, now=True, operation=record.id)
-        # what can be seen to be wrong is said before the job is stopped for it
+        # check what can be checked before the job is stopped for it
         label, then = args.get("label"), None
         if label is not None:
             check_label(label)
             if self._job.files.exists(f"{self._job.path}/savepoints/{label}/manifest.json"):
                 raise RefusedError(
-                    f"job '{self._job.name}' has a savepoint sp:{label} already",
+                    f"job '{self._job.name}' already has a savepoint sp:{label}",
                     remedy="choose another label, or delete that one",
                 )
         if record.kind == "restart":
@@ -153,15 +158,15 @@ class OperationDesk:
             operation=record.id,
         )
 
-    def _ask(self, plan: StopPlan) -> None:
-        before = self._asked
+    def _request(self, plan: StopPlan) -> None:
+        before = self._requested
         if before is None:
-            self._asked = plan
+            self._requested = plan
         elif plan.now and not before.now and before.operation and plan.operation:
             self._fail(before.operation, f"the job was cancelled by {plan.operation} meanwhile")
-            self._asked = plan
+            self._requested = plan
         elif plan.operation:
-            self._fail(plan.operation, f"the job is being stopped already ({before.reason})")
+            self._fail(plan.operation, f"the job is already being stopped ({before.reason})")
 
     def _answer(self) -> None:
         for record in list(self._waiting):
@@ -176,6 +181,6 @@ class OperationDesk:
                 self._waiting.remove(record)
 
     def _fail(self, id: str, message: str, code: int | None = None) -> None:
-        # whoever asked ends with the code that the mistake has elsewhere
+        # the caller exits with the code that this error has elsewhere
         result = None if code is None else {"exit_code": int(code)}
         self._operations.end(id, "failed", message=message, result=result)

@@ -1,4 +1,4 @@
-"""The desk of a driver: what it takes, what becomes the wish to stop, what an earlier one left."""
+"""A driver's queue of operations: what it picks up, what stops the job, what was left over."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from headgate.home.files import write_json
 from headgate.home.layout import Home, JobHome
 from headgate.home.operations import OperationRecord, Operations
 from headgate.home.times import now, to_iso
-from headgate.runtime.operations import OperationDesk
+from headgate.runtime.operation_queue import OperationQueue
 from headgate.runtime.stopping import StopRequest
 
 
 class Driver:
-    """A desk whose driver is made of Python."""
+    """A queue whose driver is plain Python."""
 
     def __init__(self, home: Path) -> None:
         self.job: JobHome = Home(home).job("store")
@@ -28,7 +28,7 @@ class Driver:
         self.stop = StopRequest()
         self.error: HeadgateError | None = None
         self.checkpoint: int | None = None
-        self.desk = OperationDesk(
+        self.queue = OperationQueue(
             self.job, self.stop, token="t1", savepoint=self._savepoint, checkpoint=self._since
         )
 
@@ -44,8 +44,8 @@ class Driver:
         return self.operations.request(kind, args, driver="t1").id
 
     def poll(self) -> None:
-        self.desk._next = 0.0  # its pause is not what is tested
-        self.desk.poll()
+        self.queue._next = 0.0  # its pause is not what is tested
+        self.queue.poll()
 
     def read(self, id: str) -> OperationRecord:
         return self.operations.read(id)
@@ -60,7 +60,7 @@ def test_a_savepoint_is_made_at_once(driver: Driver) -> None:
     id = driver.ask("savepoint", label="before_v2")
     driver.poll()
     assert (driver.read(id).state, driver.read(id).result) == ("done", {"label": "before_v2"})
-    assert not driver.desk
+    assert not driver.queue
 
 
 @pytest.mark.parametrize("error", [RefusedError("taken"), FileNotFoundError("gone")], ids=repr)
@@ -81,14 +81,14 @@ def test_a_checkpoint_is_waited_for(driver: Driver) -> None:
     assert driver.read(id).result == {"run": "r1", "checkpoint": 18}
 
 
-def test_a_stop_is_a_wish_until_it_is_done(driver: Driver) -> None:
+def test_a_stop_is_a_plan_until_it_is_done(driver: Driver) -> None:
     id = driver.ask("stop", savepoint=True, label="x", drain=True)
     driver.poll()
-    wish = driver.desk.wish
-    assert wish is not None and wish.savepoint and wish.drain and wish.label == "x"
-    assert not driver.desk.now and wish.then is None
-    driver.desk.end(wish, result={"checkpoint": 3})
-    assert driver.read(id).state == "done" and not driver.desk
+    plan = driver.queue.stop_plan
+    assert plan is not None and plan.savepoint and plan.drain and plan.label == "x"
+    assert not driver.queue.now and plan.then is None
+    driver.queue.end(plan, result={"checkpoint": 3})
+    assert driver.read(id).state == "done" and not driver.queue
 
 
 def test_a_second_stop_is_told_of_the_first(driver: Driver) -> None:
@@ -96,7 +96,7 @@ def test_a_second_stop_is_told_of_the_first(driver: Driver) -> None:
     driver.poll()
     second = driver.ask("restart")
     driver.poll()
-    assert "being stopped already" in str(driver.read(second).message)
+    assert "already being stopped" in str(driver.read(second).message)
 
 
 def test_a_cancel_overtakes_a_stop(driver: Driver) -> None:
@@ -104,7 +104,7 @@ def test_a_cancel_overtakes_a_stop(driver: Driver) -> None:
     driver.poll()
     cancel = driver.ask("cancel")
     driver.poll()
-    assert driver.desk.now
+    assert driver.queue.now
     assert driver.read(stop).state == "failed"
     assert f"cancelled by {cancel}" in str(driver.read(stop).message)
 
@@ -112,20 +112,20 @@ def test_a_cancel_overtakes_a_stop(driver: Driver) -> None:
 def test_a_signal_ends_a_job_that_was_to_be_restarted(driver: Driver) -> None:
     id = driver.ask("restart", parallelism=3)
     driver.poll()
-    wish = driver.desk.wish
-    assert wish is not None and wish.then is not None and wish.then.parallelism == 3
-    driver.stop.ask("SIGTERM")
-    wish = driver.desk.wish
-    assert wish is not None and wish.then is None and wish.reason == "SIGTERM"
-    driver.desk.end(wish, result={})
-    driver.desk.close("stopped")
+    plan = driver.queue.stop_plan
+    assert plan is not None and plan.then is not None and plan.then.parallelism == 3
+    driver.stop.request("SIGTERM")
+    plan = driver.queue.stop_plan
+    assert plan is not None and plan.then is None and plan.reason == "SIGTERM"
+    driver.queue.end(plan, result={})
+    driver.queue.close("stopped")
     assert driver.read(id).message == "the job stopped before it was done"
 
 
 def test_a_restart_from_nowhere_does_not_stop_the_job(driver: Driver) -> None:
     id = driver.ask("restart", **{"from": "sp:none"})
     driver.poll()
-    assert not driver.desk
+    assert not driver.queue
     assert "no savepoint 'none'" in str(driver.read(id).message)
 
 
@@ -134,8 +134,8 @@ def test_a_label_that_is_taken_does_not_stop_the_job(driver: Driver) -> None:
     write_json(driver.job.files, f"{folder}/manifest.json", {"version": 1})
     id = driver.ask("stop", label="before_v2")
     driver.poll()
-    assert not driver.desk
-    assert "sp:before_v2 already" in str(driver.read(id).message)
+    assert not driver.queue
+    assert "already has a savepoint sp:before_v2" in str(driver.read(id).message)
 
 
 def test_what_a_dead_driver_left_is_settled(driver: Driver) -> None:
@@ -144,7 +144,7 @@ def test_what_a_dead_driver_left_is_settled(driver: Driver) -> None:
     stop = driver.operations.request("stop", driver="t0").id
     mine = driver.ask("stop")
     later = driver.operations.request("savepoint", driver="t0").id
-    driver.desk.open()
+    driver.queue.open()
     assert driver.read(begun).state == driver.read(stop).state == "failed"
     assert "ended before it was done" in str(driver.read(begun).message)
     assert driver.read(mine).state == driver.read(later).state == "requested"
@@ -156,11 +156,11 @@ def test_old_operations_are_forgotten(driver: Driver) -> None:
     id = driver.ask("savepoint")
     driver.poll()
     record = driver.read(id).to_json()
-    driver.desk.open()
+    driver.queue.open()
     assert driver.operations.ids() == [id]
     record["ended_at"] = to_iso(now() - timedelta(days=31))
     write_json(driver.job.files, f"{driver.job.path}/operations/{id}.json", record)
-    driver.desk.open()
+    driver.queue.open()
     assert driver.operations.ids() == []
 
 
@@ -168,17 +168,17 @@ def test_who_still_waits_at_the_end_is_told(driver: Driver) -> None:
     checkpoint = driver.ask("checkpoint")
     driver.poll()
     late, kept = driver.ask("cancel"), driver.ask("savepoint")
-    driver.desk.close("finished")
+    driver.queue.close("finished")
     assert driver.read(checkpoint).message == "the job finished before it was done"
     assert "by itself" in str(driver.read(late).message)
     assert driver.read(kept).state == "requested", "the next start does it"
 
 
 def test_it_does_not_look_all_the_time(driver: Driver) -> None:
-    driver.desk.poll()
+    driver.queue.poll()
     id = driver.ask("savepoint")
-    driver.desk.poll()
+    driver.queue.poll()
     assert driver.read(id).state == "requested"
     threading.Event().wait(0.6)
-    driver.desk.poll()
+    driver.queue.poll()
     assert driver.read(id).state == "done"

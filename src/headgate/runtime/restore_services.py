@@ -1,4 +1,4 @@
-"""What a restore needs beside files: state written anew, sinks and sources asked."""
+"""What a restore needs besides files: rewriting state, querying sinks and sources."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from headgate.runtime.outputs import Outputs
-from headgate.runtime.resume import Means
+from headgate.runtime.resume import RestoreServices
 from headgate.snapshots.closure import DamagedError
 from headgate.snapshots.snapshot import Snapshot
 from headgate.snapshots.topics import TopicsNow
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from headgate.compile import CompiledJob
 
 
-def restore_means(compiled: CompiledJob, outputs: Outputs, topics: TopicsNow) -> Means:
-    """The means of a compiled job, with the Spark session that it was compiled in."""
+def restore_services(compiled: CompiledJob, outputs: Outputs, topics: TopicsNow) -> RestoreServices:
+    """The services of a compiled job, on the Spark session it was compiled in."""
     from headgate import jvm
 
     spark = compiled.frame.sparkSession
@@ -27,7 +27,7 @@ def restore_means(compiled: CompiledJob, outputs: Outputs, topics: TopicsNow) ->
     def verify(snapshot: Snapshot) -> DamagedError | None:
         return next(verify_data(spark, snapshot), None)
 
-    return Means(
+    return RestoreServices(
         markers=outputs.markers,
         changes=outputs.changes,
         same_graph=outputs.same_graph,
