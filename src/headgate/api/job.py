@@ -104,15 +104,29 @@ class Job:
         key: Expr | Sequence[Expr],
         delete_when: Expr | None = None,
         ttl: Duration | None = None,
+        event_time: EventTime | None = None,
     ) -> Table:
         """The latest row of each key of a changelog topic, for lookups.
 
         Example: `users = job.table("users", hg.topic("log:users", schema=USER), key="id")`
 
         A record with a key and no value (a tombstone), or for which `delete_when` is true,
-        deletes its key.
+        deletes its key. With `ttl` a row is forgotten so long after its last update, by the time
+        of batches. With `event_time` it goes by the time in the row and the job's watermark, of
+        which the table is then a source: if it may be silent, give it `idle_after`.
+
+        >>> import headgate as hg
+        >>> seen = hg.event_time("seen", idle_after="1 minute")
+        >>> @hg.job("clicks")
+        ... def clicks(job: hg.Job) -> None:
+        ...     users = hg.topic("log:users", schema="id BIGINT, seen TIMESTAMP")
+        ...     table = job.table("users", users, key="id", ttl="7 days", event_time=seen)
+        ...     clicks = job.source("clicks", hg.topic("log:clicks", schema="user BIGINT"))
+        ...     clicks.lookup("known", table, on="user").sink("out", hg.topic("log:out"))
+        >>> clicks.describe().steps[0].labels["ttl"]
+        '7 days of event time'
         """
-        return add_table(self._plan, name, source, key, delete_when, ttl)
+        return add_table(self._plan, name, source, key, delete_when, ttl, event_time)
 
     def process(
         self, name: str, function: Process, *, on_error: OnError = "fail", **inputs: Keyed

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from headgate.base.errors import GraphError, HeadgateError, Location
 from headgate.graph.model import Step
+from headgate.graph.operation import Shape
 from headgate.graph.plan import Node, Plan
 
 
@@ -21,7 +22,12 @@ def warnings_of(plan: Plan, *, check_connectors: bool) -> tuple[str, ...]:
         for node in plan.nodes:
             _checked(node.operation.check, node.step)
         _refuse_mixed_options(plan)
-    return (*_unused(plan), *_at_least_once(plan), *_late_after_waiting(plan))
+    return (
+        *_unused(plan),
+        *_at_least_once(plan),
+        *_late_after_waiting(plan),
+        *_held_by_tables(plan),
+    )
 
 
 def _refuse_changing(plan: Plan) -> None:
@@ -72,6 +78,22 @@ def _late_after_waiting(plan: Plan) -> Iterator[str]:
                 f"step '{node.step.id}': rows that have waited may be late for"
                 f" {', '.join(map(repr, late))}: hold_watermark=False lets the watermark go on."
                 f" Read what is late, or leave it out [{node.step.location}]"
+            )
+
+
+def _held_by_tables(plan: Plan) -> Iterator[str]:
+    """Tables are silent for long, and those who wait for the watermark wait for them, too."""
+    others = any(
+        n.operation.by_event_time
+        or (n.operation.shape is Shape.ORIGIN and n.operation.event_time())
+        for n in plan.nodes
+    )
+    for node in plan.nodes:
+        time = node.operation.event_time()
+        if others and node.operation.shape is Shape.TABLE and time and time["idle_after"] is None:
+            yield (
+                f"table '{node.step.id}': while it gives no rows the job's watermark waits for it:"
+                f" give its event_time an idle_after if it may be silent [{node.step.location}]"
             )
 
 

@@ -77,10 +77,14 @@ def lookup(
     into: str,
     missing: str,
     held: str | None = None,
+    ttl_ms: int = 0,
+    row_time: str | None = None,
 ) -> DataFrame:
     """The stream with the latest table row of the same key as one more struct column.
 
-    `held` is the stream's event time, if rows that wait hold the job's watermark.
+    `held` is the stream's event time, if rows that wait hold the job's watermark. A table row is
+    forgotten `ttl_ms` (0: never) after its event time in the table's column `row_time`, or without
+    one after the time of its batch.
     """
     spark = stream.sparkSession
     java = kernel_api(spark, "LookupApi").apply(
@@ -95,6 +99,8 @@ def lookup(
         into,
         missing,
         held,
+        ttl_ms,
+        row_time,
     )
     return as_frame(java, spark)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 Layout: TypeAlias = Mapping[str, Any]
@@ -13,6 +13,9 @@ Layout: TypeAlias = Mapping[str, Any]
 _END = "expires"
 # stores and columns that the states and timers of a process function need beside their own
 _BESIDE = ("expiry", "sweep.at", "event_timers", "processing_timers")
+_TABLE = (["row"], ["row", _END])
+"""The columns of a table's rows, which may be forgotten."""
+_TABLE_TIMES = {f"column {_END} TIMESTAMP", "store expiry"}
 
 
 @dataclass(frozen=True)
@@ -24,11 +27,13 @@ class Difference:
     conflicts: tuple[str, ...] = ()
     one_zero: bool = False
     """Whether floating numbers in keys were kept as they came: 0.0 and -0.0 were two keys."""
+    times: bool = False
+    """Whether times of a table's rows come or go: the kind of the step says what that means."""
 
     @property
     def same(self) -> bool:
         """Whether the state can be used as it is."""
-        return not (self.gains or self.loses or self.conflicts or self.one_zero)
+        return not (self.gains or self.loses or self.conflicts or self.one_zero or self.times)
 
     def __add__(self, other: Difference) -> Difference:
         return Difference(
@@ -36,6 +41,7 @@ class Difference:
             self.loses + other.loses,
             self.conflicts + other.conflicts,
             self.one_zero or other.one_zero,
+            self.times or other.times,
         )
 
 
@@ -73,6 +79,13 @@ def _as_users_know_it(found: Difference, after: Mapping[str, Layout]) -> Differe
 
     Where a time to live is gone, nothing would tell any more which values are over.
     """
+    if _TABLE_TIMES & {*found.gains, *found.loses}:
+        found = replace(
+            found,
+            gains=tuple(text for text in found.gains if text not in _TABLE_TIMES),
+            loses=tuple(text for text in found.loses if text not in _TABLE_TIMES),
+            times=True,
+        )
     kept = {str(field["name"]) for store in after.values() for field in store["value"]["fields"]}
     kept |= set(after)
     lost = {text.split()[1] for text in found.loses}
@@ -87,7 +100,7 @@ def _as_users_know_it(found: Difference, after: Mapping[str, Layout]) -> Differe
             )
         elif name not in _BESIDE and not (what in (_END, "entries", "next") and state in lost):
             loses.append(text)
-    return Difference(found.gains, tuple(loses), tuple(conflicts), found.one_zero)
+    return replace(found, loses=tuple(loses), conflicts=tuple(conflicts))
 
 
 def _keys(was: Layout, is_: Layout) -> str:
@@ -127,10 +140,10 @@ def _values(old: Any, new: Any, path: str) -> Difference:
     before = {field["name"]: field["type"] for field in old["fields"]}
     after = {field["name"]: field["type"] for field in new["fields"]}
     # the one field around a table's row is ours; users know the columns in it
-    wrapped = not path and list(before) == list(after) == ["row"]
+    wrapped = not path and all(list(names) in _TABLE for names in (before, after))
     found = Difference()
     for name, kind in after.items():
-        at = "" if wrapped else f"{path}.{name}".lstrip(".")
+        at = "" if wrapped and name == "row" else f"{path}.{name}".lstrip(".")
         if name not in before:
             found += Difference(gains=(f"column {at} {type_name(kind)}",))
         else:

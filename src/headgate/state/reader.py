@@ -23,6 +23,11 @@ from headgate.state.shape import ROWS, StateShape
 _ALL = "__hg_all"
 _TIMES = ("window_start", "window_end")
 """Kept as microseconds."""
+_EXPIRES = "expires"
+_EXPIRY = "expiry"
+"""The store that has the rows of a table by the time from which they are forgotten."""
+_NEVER = 2**63 - 1
+"""That time, in microseconds, of rows that are kept until they are updated or deleted."""
 
 
 class StateReader:
@@ -86,15 +91,22 @@ class StateReader:
         if self.shape.is_named(step):
             time = self._closure.offsets.batch_time_ms or 0
             return process_rows(rows, parts, layout, column, time)
-        others = [_shown("key", field, field) for field in self.shape.beside_key(layout)]
+        key = F.struct(*parts).alias("key")
         named = [f["name"] for f in layout["value"]["fields"]]
+        if layout["name"] == _EXPIRY:
+            end = F.struct(_end(F.col(f"key.{_EXPIRES}"))).alias(_EXPIRY)
+            return rows.select(key, end, "partition")
+        if layout["name"] == ROWS and named == ["row", _EXPIRES]:
+            end = _end(F.unix_micros(f"value.{_EXPIRES}"))
+            return rows.select(key, F.col("value.row").alias("row"), end, "partition")
+        others = [_shown("key", field, field) for field in self.shape.beside_key(layout)]
         if named == ["row"]:
             value = F.col("value.row").alias("row")
         else:
             columns = [_shown("value", *pair) for pair in zip(named, titles(named), strict=True)]
             name = "row" if layout["name"] == ROWS else str(layout["name"])
             value = F.struct(*others, *columns).alias(name)
-        return rows.select(F.struct(*parts).alias("key"), value, "partition")
+        return rows.select(key, value, "partition")
 
     def _where(self, step: str, layout: Layout, number: int) -> dict[str, Any]:
         operator = int(self.shape.step(step)["operator_id"])
@@ -156,6 +168,11 @@ def titles(names: Sequence[str]) -> list[str]:
 def _shown(struct: str, field: str, title: str) -> Column:
     column = F.col(f"{struct}.`{field}`")
     return (F.timestamp_micros(column) if field in _TIMES else column).alias(title)
+
+
+def _end(micros: Column) -> Column:
+    """When a row is forgotten; null if never."""
+    return F.when(micros != _NEVER, F.timestamp_micros(micros)).alias(_EXPIRES)
 
 
 def _literal(value: Any, kind: DataType) -> Column:

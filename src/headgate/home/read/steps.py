@@ -37,11 +37,11 @@ def step_figures(graph: Mapping[str, Any], record: CheckpointRecord | None) -> l
 
 
 def step_watermark(record: CheckpointRecord | None, role: str, name: str) -> datetime | None:
-    """A source's own watermark, and for the steps behind it the job's."""
-    if record is None or role in ("table", "sink"):
+    """A source's own watermark, or a table's, and for the steps behind sources the job's."""
+    if record is None or role == "sink":
         return None
-    if role == "source" and record.event_time is not None:
-        own = record.event_time.sources.get(name)
+    if role == "table" or (role == "source" and record.event_time is not None):
+        own = record.event_time.sources.get(name) if record.event_time else None
         return own.watermark if own else None
     return record.watermark_after
 

@@ -34,6 +34,7 @@ from headgate.graph.operation import Fit, Operation, Shape
 from headgate.graph.plan import Node
 from headgate.graph.port import Port
 from headgate.steps.lookup.table import DELETED, Table, TableStep, expressions, key_types
+from headgate.steps.lookup.ttl import Ttl, fit_of
 from headgate.steps.lookup.wait import Wait
 
 Missing: TypeAlias = Literal["null", "drop", "side"] | Wait
@@ -51,6 +52,7 @@ class LookupStep(Operation):
     into: str
     take: tuple[Expr, ...] | None
     missing: Missing
+    ttl: Ttl | None = None
     kind = "lookup"
     shape = Shape.STATEFUL
 
@@ -67,6 +69,8 @@ class LookupStep(Operation):
         if isinstance(self.missing, Wait):
             made["wait_ms"] = _millis(self.missing)
             made["hold_watermark"] = self.missing.hold_watermark
+        if self.ttl is not None:
+            made |= self.ttl.config()
         return made
 
     def labels(self) -> Mapping[str, str]:
@@ -79,6 +83,8 @@ class LookupStep(Operation):
         }
         if isinstance(self.missing, Wait) and not self.missing.hold_watermark:
             labels["hold_watermark"] = "False"
+        if self.ttl is not None:
+            labels["ttl"] = str(self.ttl)
         return labels
 
     def keys(self, input: int) -> tuple[Expr, ...]:
@@ -130,7 +136,14 @@ class LookupStep(Operation):
             into=_FOUND,
             missing=_mode(self.missing),
             held=EVENT_TIME if job.holds_watermark(node.step.id) else None,
+            ttl_ms=0 if self.ttl is None else self.ttl.millis,
+            row_time=EVENT_TIME if self._by_event_time else None,
         )
+
+    @property
+    def _by_event_time(self) -> bool:
+        """Whether table rows are forgotten by their event time."""
+        return self.ttl is not None and self.ttl.clock == "event"
 
     def _table_rows(self, changes: DataFrame, table: Node) -> DataFrame:
         """A table's changes as a lookup stores them: key parts, value, position, deleted."""
@@ -140,7 +153,8 @@ class LookupStep(Operation):
         # a tombstone has no columns to compute a value from
         value = F.when(~F.col(DELETED), F.struct(*kept))
         keys = table.operation.key_columns
-        return changes.select(*keys, value.alias("value"), POSITION, DELETED)
+        time = [EVENT_TIME] if self._by_event_time else []
+        return changes.select(*keys, value.alias("value"), POSITION, DELETED, *time)
 
     def outputs(
         self, job: Compiling, node: Node, base: DataFrame, carried: Sequence[str]
@@ -164,11 +178,12 @@ class LookupStep(Operation):
 
     @classmethod
     def fits(cls, old: Mapping[str, Any], new: Mapping[str, Any], gains: Sequence[str]) -> Fit:
+        fit = fit_of(old, new)
         was, now = (", ".join(config["table_key"]) for config in (old, new))
         if was == now:
-            return Fit()
+            return fit
         note = f"the key was {was} and is {now}: state goes on by the values of the new one"
-        return Fit(note=note)
+        return Fit(fit.conflicts, "; ".join([note, *filter(None, [fit.note])]))
 
     @classmethod
     def note_if_new(cls, config: Mapping[str, Any], known_sources: Sequence[str]) -> str:
@@ -196,6 +211,8 @@ class LookupStep(Operation):
         }
         if config.get("hold_watermark") is False:
             detail["hold_watermark"] = "False"
+        if "ttl_ms" in config:  # format 1 had none, so that it is not the same
+            detail["ttl"] = f"{config['ttl_ms']} {config['ttl_clock']}"
         return {**detail, "state_key": json.dumps(config["table_key"])}
 
 
@@ -249,17 +266,19 @@ def add_lookup(
         into or table.name,
         tuple(take) if take is not None else None,
         missing,
+        table._step.ttl,
     )
     has_side = missing == "side" or isinstance(missing, Wait)
     key_text = ", ".join(t.simpleString() for t in table._key_types)
     waiting = f" waiting {port.schema.simpleString()}" if isinstance(missing, Wait) else ""
+    expires = " expires" if operation.ttl is not None else ""
     return plan.add(
         name,
         operation,
         {"out": schema, "missing": port.schema},
         inputs=[port.edge, Edge(table.name)],
         outputs=("out", "missing") if has_side else ("out",),
-        state_schema=f"({key_text}) -> {value.simpleString()}{waiting}",
+        state_schema=f"({key_text}) -> {value.simpleString()}{expires}{waiting}",
         state_key=table._key_texts,
     )
 

@@ -19,7 +19,10 @@ from headgate.graph.compiling import Compiling
 from headgate.graph.hidden import POSITION
 from headgate.graph.operation import Operation, RawSource, Shape
 from headgate.graph.plan import Node, Plan
+from headgate.steps.lookup.ttl import Ttl, ttl_of
 from headgate.steps.source.raw import decoded, made_by_function, source_schema
+from headgate.steps.source.times import EventTime
+from headgate.steps.source.watermark import Watermark, watermark_of
 
 DELETED = "__hg_deleted"
 KEY = "__hg_k"
@@ -33,6 +36,8 @@ class TableStep(Operation):
     reads: RawSource
     key: tuple[Expr, ...]
     delete_when: Expr | None
+    ttl: Ttl | None = None
+    watermark: Watermark | None = None
     kind = "table"
     shape = Shape.TABLE
 
@@ -47,10 +52,25 @@ class TableStep(Operation):
         made: dict[str, Any] = {"key": self.key_texts}
         if self.delete_when is not None:
             made["delete_when"] = expression_text(self.delete_when)
+        if self.ttl is not None:
+            made |= self.ttl.config()
+        if self.watermark is not None:
+            made |= self.watermark.config()
         return made
 
     def labels(self) -> Mapping[str, str]:
-        return {**self.config(), "key": ", ".join(self.key_texts)}
+        labels = {"key": ", ".join(self.key_texts)}
+        if self.delete_when is not None:
+            labels["delete_when"] = expression_text(self.delete_when)
+        if self.ttl is not None:
+            labels["ttl"] = str(self.ttl)
+        if self.watermark is not None:
+            of_time = self.watermark.config().items()
+            labels |= {name: str(value) for name, value in of_time if value is not None}
+        return labels
+
+    def event_time(self) -> Mapping[str, int | None] | None:
+        return None if self.watermark is None else self.watermark.for_kernel()
 
     @property
     def key_texts(self) -> list[str]:
@@ -74,7 +94,10 @@ class TableStep(Operation):
             self.reads.check()
 
     def frame(self, job: Compiling, node: Node, inputs: Sequence[DataFrame]) -> DataFrame:
-        """The changes: the table's columns, the parts of the key, position and deleted."""
+        """The changes: the table's columns, the parts of the key, position and deleted.
+
+        Where the ttl goes by event time, that of each row as well.
+        """
         name = node.step.id
         if isinstance(self.reads, Source):
             df = decoded(
@@ -93,6 +116,8 @@ class TableStep(Operation):
             deleted = F.lit(False)
         if self.delete_when is not None:
             deleted = deleted | F.coalesce(column(self.delete_when), F.lit(False))
+        if self.watermark is not None:
+            df = self.watermark.observed(df, name)
         keys = {name: column(k) for name, k in zip(self.key_columns, self.key, strict=True)}
         return jvm.normal_keys(df.withColumns({**keys, DELETED: deleted}), list(keys))
 
@@ -110,6 +135,10 @@ class TableStep(Operation):
         detail = {"address": address, "key": ", ".join(config["key"])}
         if "delete_when" in config:
             detail["delete_when"] = config["delete_when"]
+        # format 1 had none of these, so that a table with one is not the same
+        for name in ("ttl_ms", "ttl_clock", "event_time", "out_of_orderness_ms", "idle_after_ms"):
+            if config.get(name) is not None:
+                detail[name] = str(config[name])
         return detail
 
 
@@ -132,10 +161,14 @@ class Table:
         return self._node.schemas["out"]
 
     @property
-    def _key_texts(self) -> list[str]:
+    def _step(self) -> TableStep:
         operation = self._node.operation
         assert isinstance(operation, TableStep)
-        return operation.key_texts
+        return operation
+
+    @property
+    def _key_texts(self) -> list[str]:
+        return self._step.key_texts
 
 
 def expressions(given: Expr | Sequence[Expr]) -> tuple[Expr, ...]:
@@ -160,16 +193,11 @@ def add_table(
     key: Expr | Sequence[Expr],
     delete_when: Expr | None,
     ttl: Duration | None,
+    event_time: EventTime | None,
 ) -> Table:
     """Write a table down."""
     plan.check_name(name, "table")
-    if ttl is not None:
-        raise GraphError(
-            "ttl is not supported for tables in this version",
-            step=name,
-            remedy="leave it out, and delete rows with tombstones or delete_when",
-            location=user_location(),
-        )
+    forgotten = ttl_of(name, ttl, by_event_time=event_time is not None)
     keys = expressions(key)
     if not keys:
         raise GraphError(
@@ -182,7 +210,9 @@ def add_table(
     types = key_types(plan, prototype, keys, name, "the table's key")
     if delete_when is not None:
         _check_condition(prototype, name, delete_when)
-    node = plan.add(name, TableStep(source, keys, delete_when), {"out": schema})
+    watermark = None if event_time is None else watermark_of(plan, name, schema, event_time)
+    operation = TableStep(source, keys, delete_when, forgotten, watermark)
+    node = plan.add(name, operation, {"out": schema})
     return Table(plan, node, types)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     IntegerType,
@@ -17,11 +17,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from headgate import jvm
-from headgate.base.durations import parse_duration
 from headgate.base.errors import GraphError, user_location
-from headgate.connectors.base import Expr, Source
-from headgate.graph.analysis import analysed, column, expression_text
+from headgate.connectors.base import Source
 from headgate.graph.carried import Carrying
 from headgate.graph.compiling import Compiling
 from headgate.graph.hidden import EVENT_TIME
@@ -29,6 +26,7 @@ from headgate.graph.operation import Operation, RawSource, Shape
 from headgate.graph.plan import Node, Plan
 from headgate.steps.source.raw import decoded, made_by_function, source_schema
 from headgate.steps.source.times import EventTime
+from headgate.steps.source.watermark import Watermark, watermark_of
 
 MALFORMED = StructType(
     [
@@ -42,15 +40,6 @@ MALFORMED = StructType(
     ]
 )
 _BAD = "__hg_bad"
-
-
-@dataclass(frozen=True)
-class Watermark:
-    """A source's event time, its delay, and after how much silence it is not waited for (ms)."""
-
-    time: Expr
-    delay: int
-    idle_after: int | None = None
 
 
 @dataclass(frozen=True)
@@ -72,11 +61,7 @@ class SourceStep(Operation):
 
     def config(self) -> Mapping[str, Any]:
         made: dict[str, Any] = {"malformed": self.malformed}
-        if self.watermark is not None:
-            made["event_time"] = expression_text(self.watermark.time)
-            made["out_of_orderness_ms"] = self.watermark.delay
-            made["idle_after_ms"] = self.watermark.idle_after
-        return made
+        return made if self.watermark is None else {**made, **self.watermark.config()}
 
     def labels(self) -> Mapping[str, str]:
         return {name: str(value) for name, value in self.config().items() if value is not None}
@@ -87,9 +72,7 @@ class SourceStep(Operation):
             self.reads.check_stream()
 
     def event_time(self) -> Mapping[str, int | None] | None:
-        if self.watermark is None:
-            return None
-        return {"delay": self.watermark.delay, "idle_after": self.watermark.idle_after}
+        return None if self.watermark is None else self.watermark.for_kernel()
 
     def side_remedy(self, output: str) -> str:
         if output == "malformed":
@@ -115,10 +98,7 @@ class SourceStep(Operation):
             df = decoded(job.spark, name, self.reads, schema, malformed=self.malformed)
         else:
             df = made_by_function(job.spark, name, self.reads)
-        if self.watermark is None:
-            return df
-        timed = df.withColumn(EVENT_TIME, column(self.watermark.time))
-        return jvm.observe(timed, name, EVENT_TIME)
+        return df if self.watermark is None else self.watermark.observed(df, name)
 
     def outputs(
         self, job: Compiling, node: Node, base: DataFrame, carried: Sequence[str]
@@ -165,41 +145,10 @@ def add_source(
             location=user_location(),
         )
     schema = source_schema(plan, name, source)
-    watermark = None if event_time is None else _watermark(plan, name, schema, event_time)
+    watermark = None if event_time is None else watermark_of(plan, name, schema, event_time)
     return plan.add(
         name,
         SourceStep(source, malformed, watermark),
         {"out": schema, "malformed": MALFORMED},
         outputs=("out", "malformed") if malformed == "side" else ("out",),
     )
-
-
-def _watermark(plan: Plan, name: str, schema: StructType, given: EventTime) -> Watermark:
-    if not isinstance(given, EventTime) or not isinstance(given.column, str | Column):
-        raise GraphError(
-            "event_time must name a column",
-            step=name,
-            got=repr(given),
-            remedy='write event_time=hg.event_time("created_at", out_of_orderness="1 minute")',
-            location=user_location(),
-        )
-    made = column(given.column)
-    typed = analysed(
-        plan.prototype(schema), name, lambda df: df.select(made.alias("t")), "event_time"
-    )
-    if not isinstance(typed.schema["t"].dataType, TimestampType):
-        raise GraphError(
-            "event_time must be a timestamp",
-            step=name,
-            expected="a TIMESTAMP",
-            got=typed.schema["t"].dataType.simpleString().upper(),
-            remedy='convert it: event_time("timestamp_millis(created_at)") of a number, '
-            'event_time("cast(created_at AS TIMESTAMP)") of a text or another time',
-            location=user_location(),
-        )
-    delay = parse_duration(given.out_of_orderness, what="out_of_orderness")
-    idle_after = None
-    if given.idle_after is not None:
-        silence = parse_duration(given.idle_after, what="idle_after")
-        idle_after = max(1, int(silence.total_seconds() * 1000))
-    return Watermark(given.column, int(delay.total_seconds() * 1000), idle_after)

@@ -53,13 +53,13 @@ def is_entry(step: AnyStep) -> bool:
 
 
 def is_stream_source(step: AnyStep) -> bool:
-    """Whether it is a source, whose rows may have event time; a table's have none."""
+    """Whether it is a source; a table is none."""
     return role_of(step) == "source"
 
 
 def has_event_time(step: Mapping[str, Any]) -> bool:
-    """Whether event time is declared for a source of graph.json."""
-    return is_stream_source(step) and bool(step["labels"].get("event_time"))
+    """Whether event time is declared for a source or table of graph.json."""
+    return is_entry(step) and bool(step["labels"].get("event_time"))
 
 
 def shape_of(step: AnyStep) -> Shape:

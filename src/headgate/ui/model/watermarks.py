@@ -53,9 +53,11 @@ def watermarks_view(job: str, run: RunHome | None) -> WatermarksView:
     record = run.latest_checkpoint()
     time = record.event_time if record else None
     mark = record.watermark_after if record else None
-    entries = [step for step in run.graph()["steps"] if is_stream_source(step)]
-    declared = any(has_event_time(step) for step in entries)
-    undeclared = [str(step["id"]) for step in entries if not has_event_time(step)]
+    steps = run.graph()["steps"]
+    declared = any(has_event_time(step) for step in steps)
+    undeclared = [
+        str(step["id"]) for step in steps if is_stream_source(step) and not has_event_time(step)
+    ]
     held = time.holder() if time else None
     sources = []
     for name, source in (time.sources if time else {}).items():

@@ -18,10 +18,12 @@ object LookupApi {
    * @param table columns: the keys, then `value`; `position` and `deleted` may be null
    * @param missing null, drop, side or wait:MILLISECONDS
    * @param held    the stream's event time, if rows that wait hold the watermark; else null
+   * @param ttlMs   after how much time without an update a table row is forgotten; 0: never
+   * @param rowTime the table's event time, if the ttl goes by it; else null
    */
   def apply(stream: ApiFrame, table: ApiFrame, step: String, streamKeys: JList[String],
       tableKeys: JList[String], value: String, position: String, deleted: String, into: String,
-      missing: String, held: String): ApiFrame = {
+      missing: String, held: String, ttlMs: Long, rowTime: String): ApiFrame = {
     val left = Frames.plan(stream)
     val right = Frames.plan(table)
     val stored = column(right, value)
@@ -29,6 +31,7 @@ object LookupApi {
       streamKeys.asScala.map(column(left, _)).toSeq, tableKeys.asScala.map(column(right, _)).toSeq,
       stored, Option(position).map(column(right, _)), Option(deleted).map(column(right, _)),
       AttributeReference(into, stored.dataType)(), Missing.parse(missing),
-      left.output.find(_.name == SplitBuilder.Out), Option(held).map(column(left, _))))
+      left.output.find(_.name == SplitBuilder.Out), Option(held).map(column(left, _)),
+      Some(ttlMs).filter(_ > 0), Option(rowTime).map(column(right, _))))
   }
 }

@@ -36,14 +36,16 @@ object Missing {
  * @param rider a column of the left side that is not null in rows which are on their way to a sink
  *              already: they pass through untouched and uncounted
  * @param held  the event time of the left side, if rows that wait hold the job's watermark
+ * @param ttlMs after how much time without an update a table row is forgotten
+ * @param rowTime the event time of the table's rows, if that time is meant, and not that of batches
  */
 case class Lookup(left: LogicalPlan, right: LogicalPlan, step: String, leftKeys: Seq[Attribute],
     rightKeys: Seq[Attribute], value: Attribute, position: Option[Attribute],
     deleted: Option[Attribute], found: AttributeReference, missing: Missing,
-    rider: Option[Attribute], held: Option[Attribute])
+    rider: Option[Attribute], held: Option[Attribute], ttlMs: Option[Long], rowTime: Option[Attribute])
   extends BinaryNode with KeepsState with PlansItself {
   override def stores: Seq[StoreSpec] =
-    LookupStores.of(rightKeys, value, missing, left.output, rider, held)
+    LookupStores.of(rightKeys, value, missing, left.output, rider, held, ttlMs.isDefined)
   override def keyMerge(drops: Boolean): KeyMerge = KeepNormal
   override def output: Seq[Attribute] = left.output :+ found
   override def producedAttributes: AttributeSet = AttributeSet(found)
@@ -60,7 +62,7 @@ case class Lookup(left: LogicalPlan, right: LogicalPlan, step: String, leftKeys:
 
   override def physical(session: Session, planLater: LogicalPlan => SparkPlan): SparkPlan =
     LookupExec(planLater(left), planLater(right), step, leftKeys, rightKeys, value, position, deleted,
-      found, missing, rider, held, RunningBatch.of(session))
+      found, missing, rider, held, ttlMs, rowTime, RunningBatch.of(session))
 
   override protected def withNewChildrenInternal(l: LogicalPlan, r: LogicalPlan): Lookup =
     copy(left = l, right = r)

@@ -17,7 +17,7 @@ import org.apache.spark.sql.headgate.time.{JobTimes, LeastDeadline, Saturating, 
 case class LookupExec(left: SparkPlan, right: SparkPlan, step: String, leftKeys: Seq[Attribute],
     rightKeys: Seq[Attribute], value: Attribute, position: Option[Attribute],
     deleted: Option[Attribute], found: Attribute, missing: Missing, rider: Option[Attribute],
-    held: Option[Attribute], @transient batch: Option[RunningBatch])
+    held: Option[Attribute], ttlMs: Option[Long], rowTime: Option[Attribute], @transient batch: Option[RunningBatch])
   extends BinaryExecNode with StatefulStep {
 
   override def output: Seq[Attribute] = left.output :+ found
@@ -35,10 +35,8 @@ case class LookupExec(left: SparkPlan, right: SparkPlan, step: String, leftKeys:
   private def waitingColumns: Seq[Attribute] = LookupStores.waitingColumns(left.output, rider)
 
   override def stores: Seq[StoreSpec] =
-    LookupStores.of(rightKeys, value, missing, left.output, rider, held)
-  override val stateStoreNames: Seq[String] =
-    if (waits) Seq(LookupStores.Rows, LookupStores.Waiting, LookupStores.Deadlines) ++ held.map(_ => LookupStores.Times)
-    else Seq(LookupStores.Rows)
+    LookupStores.of(rightKeys, value, missing, left.output, rider, held, ttlMs.isDefined)
+  override val stateStoreNames: Seq[String] = stores.map(_.name)
 
   override protected def sums: Seq[(String, String)] = Seq(
     "headgateCacheHits" -> "rows found in the cache",
@@ -67,6 +65,7 @@ case class LookupExec(left: SparkPlan, right: SparkPlan, step: String, leftKeys:
       JobTimes.of(session).foreach(_.watchWaiting(step, least, added, removed))
       least
     }
+    val ttl = ttlMs.map(TableTtl.of(_, rowTime, batch))
     val plan = LookupPlan(leftKeys, rightKeys, value, deleted, missing, rider, left.output, right.output,
       if (waits) waitingColumns else Nil, batch.fold(0L)(_.timeMs), batch.fold(0L)(_.id),
       CacheConf.bytes(session),
@@ -74,7 +73,7 @@ case class LookupExec(left: SparkPlan, right: SparkPlan, step: String, leftKeys:
         counter("state_inserted"), counter("state_removed"),
         added, removed), if (waits) Some(deadlines) else None, held, times,
       batch.fold(Long.MinValue)(b => Saturating.micros(b.watermarkMs)),
-      batch.exists(_.isFirst), TaskFailures.every(session))
+      batch.exists(_.isFirst), ttl, TaskFailures.every(session))
     runTasks[LookupTask](left.execute(), Some(right.execute()))((_, opened, stream, rows, finished) =>
       new LookupTask(plan, opened, stream, rows, task => {
         longMetric("headgateCacheHits") += task.cacheHits

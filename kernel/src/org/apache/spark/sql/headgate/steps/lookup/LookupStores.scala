@@ -12,23 +12,30 @@ object LookupStores {
   val Deadlines = "deadlines"
   /** The rows that hold the watermark, by their event time, with their deadlines. */
   val Times = "event_times"
+  /** The table's rows by the time from which they are forgotten. */
+  val Expiry = "expiry"
 
   def waitingColumns(left: Seq[Attribute], rider: Option[Attribute]): Seq[Attribute] =
     left.filterNot(a => rider.exists(_.semanticEquals(a)))
 
   def of(rightKeys: Seq[Attribute], value: Attribute, missing: Missing, left: Seq[Attribute],
-      rider: Option[Attribute], held: Option[Attribute]): Seq[StoreSpec] = {
+      rider: Option[Attribute], held: Option[Attribute], forgets: Boolean): Seq[StoreSpec] = {
     val keyFields = rightKeys.zipWithIndex.map { case (k, i) => StructField(s"key$i", k.dataType) }
     val key = StructType(keyFields)
-    val rows = StoreSpec(Rows, key, StructType(StructField("row", value.dataType) :: Nil),
-      KeyLayout.Plain, key.indices)
-    if (!missing.isInstanceOf[Missing.Wait]) Seq(rows)
+    val none = StructType(StructField("none", BooleanType) :: Nil)
+    val row = StructField("row", value.dataType)
+    // a table that forgets nothing is kept without the time, and without the store in its order
+    val columns = if (forgets) Seq(row, StructField("expires", TimestampType)) else Seq(row)
+    val rows = StoreSpec(Rows, key, StructType(columns), KeyLayout.Plain, key.indices)
+    val expiry = if (!forgets) None else Some(StoreSpec(Expiry,
+      StructType(StructField("expires", LongType, nullable = false) +: keyFields), none,
+      KeyLayout.Range(Seq(0)), key.indices.map(_ + 1)))
+    if (!missing.isInstanceOf[Missing.Wait]) Seq(rows) ++ expiry
     else {
       val deadline = StructField("deadline", LongType, nullable = false)
       val number = StructField("number", LongType, nullable = false)
       val byKey = StructType(keyFields ++ Seq(deadline, number))
       val byTime = StructType(Seq(deadline, number) ++ keyFields)
-      val none = StructType(StructField("none", BooleanType) :: Nil)
       val columns = waitingColumns(left, rider).map(a => StructField(a.name, a.dataType))
       Seq(rows,
         StoreSpec(Waiting, byKey, StructType(columns),
@@ -38,7 +45,7 @@ object LookupStores {
         val byEvent = StructType(Seq(StructField("time", LongType, nullable = false), number) ++ keyFields)
         StoreSpec(Times, byEvent, StructType(deadline :: Nil),
           KeyLayout.Range(Seq(0)), key.indices.map(_ + 2))
-      }
+      } ++ expiry
     }
   }
 }

@@ -22,16 +22,19 @@ case class LookupCounters(in: StepCounter, out: StepCounter, missing: StepCounte
  * @param times     gets the least event time of those
  * @param watermark this batch's, in microseconds; a row behind it is late already and holds nothing
  * @param first     whether the query was started with this batch
+ * @param ttl       when the table's rows are forgotten, if they are
  */
 case class LookupPlan(leftKeys: Seq[Attribute], rightKeys: Seq[Attribute], value: Attribute,
     deleted: Option[Attribute], missing: Missing, rider: Option[Attribute], left: Seq[Attribute], right: Seq[Attribute],
     waiting: Seq[Attribute], timeMs: Long, batchId: Long, cacheBytes: Long,
     counters: LookupCounters, deadlines: Option[LeastDeadline], held: Option[Attribute],
-    times: Option[WaitingTimes], watermark: Long, first: Boolean, failEvery: Int)
+    times: Option[WaitingTimes], watermark: Long, first: Boolean, ttl: Option[TableTtl],
+    failEvery: Int)
 
 /**
- * One partition of one batch, in the order that the semantics ask for: all table rows, then the
- * waiting rows whose table row has come, then those whose time is up, then the stream's rows.
+ * One partition of one batch, in the order that the semantics ask for: table rows that are over are
+ * forgotten, all table rows of the batch, then the waiting rows whose table row has come, then those
+ * whose time is up, then the stream's rows.
  */
 final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[InternalRow],
     tableRows: Iterator[InternalRow], finished: LookupTask => Unit) extends StepTask {
@@ -48,15 +51,21 @@ final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[In
   private val drops = plan.missing == Missing.Drop
   private val goesOn = plan.missing == Missing.Null
   private val waiting = if (waitMs >= 0) new WaitingRows(plan, opened, joiner) else null
+  private val forgetting = plan.ttl.fold[ForgetfulRows](null)(new ForgetfulRows(_, plan, opened, rows))
 
   def cacheHits: Long = rows.hits
   def cacheBytes: Long = rows.bytes
 
+  if (forgetting != null) forgetting.forget { () => rowsRemoved += 1; counters.removed.inc() }
   applyTableRows()
   private val released: Iterator[InternalRow] =
     if (waiting == null) Iterator.empty
-    else waiting.release(key => rows.get(key)).map { r => counters.out.inc(); r } ++
+    else waiting.release(find).map { r => counters.out.inc(); r } ++
       waiting.expire().map { r => counters.missing.inc(); joiner.join(r, none) }
+
+  /** The table's row of a key, or null; good until the next call. */
+  private def find(key: UnsafeRow): UnsafeRow =
+    if (forgetting == null) rows.get(key) else forgetting.get(key)
 
   private def applyTableRows(): Unit = {
     val key = UnsafeProjection.create(plan.rightKeys, plan.right)
@@ -68,10 +77,15 @@ final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[In
       val k = key(row)
       if (!k.anyNull()) { // a null key never matches, so it is never stored
         val existed = rows.get(k) != null
-        if (deletedAt >= 0 && !row.isNullAt(deletedAt) && row.getBoolean(deletedAt)) {
-          if (existed) { rows.remove(k); rowsRemoved += 1; counters.removed.inc() }
+        val deleted = deletedAt >= 0 && !row.isNullAt(deletedAt) && row.getBoolean(deletedAt)
+        if (deleted || forgetting != null && forgetting.isOver(row)) {
+          if (existed) {
+            if (forgetting == null) rows.remove(k) else forgetting.remove(k)
+            rowsRemoved += 1; counters.removed.inc()
+          }
         } else {
-          rows.put(k, value(row)); rowsStored += 1
+          if (forgetting == null) rows.put(k, value(row)) else forgetting.put(k, value(row), row)
+          rowsStored += 1
           if (!existed) counters.inserted.inc()
           if (waiting != null) waiting.tableRowCame(k)
         }
@@ -86,7 +100,7 @@ final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[In
       counters.in.inc()
       val key = keyOf(row)
       val nullKey = key.anyNull()
-      val value = if (nullKey) null else rows.get(key)
+      val value = if (nullKey) null else find(key)
       if (value != null) { counters.out.inc(); rowsOut += 1; joiner.join(row, value) }
       else if (waiting != null && !nullKey) { waiting.hold(key, row); null }
       else {
@@ -112,7 +126,7 @@ final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[In
 
 object LookupTask {
   /** A column that the optimizer renamed behind our back must not pass for one that is not there. */
-  private def indexOf(column: Attribute, in: Seq[Attribute]): Int = {
+  private[lookup] def indexOf(column: Attribute, in: Seq[Attribute]): Int = {
     val at = in.indexWhere(_.semanticEquals(column))
     require(at >= 0, s"no column $column in ${in.mkString(", ")}")
     at
