@@ -118,7 +118,7 @@ class NotFoundError(HeadgateError):
 
 
 class RefusedError(HeadgateError):
-    """Headgate could, but should not without being told: state or output would be at risk."""
+    """Headgate refuses to do this without an explicit option: state or output would be at risk."""
 
     code = "REFUSED"
     exit_code = ExitCode.REFUSED

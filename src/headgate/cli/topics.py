@@ -199,15 +199,15 @@ def describe(ui: Ui, address: Address, option: ClientOption = None) -> None:
             f"{table(head, rows, right=head)}"
         )
 
-    told: dict[str, object] = {
+    fields: dict[str, object] = {
         "address": address,
         "partitions": parts,
         counted: total,
         "retention": str(retention) if retention else None,
     }
     if facts.replication is not None:
-        told |= {"replication": facts.replication, "leaders": facts.leaders}
-    ui.data(told, text)
+        fields |= {"replication": facts.replication, "leaders": facts.leaders}
+    ui.data(fields, text)
 
 
 def _cell(value: int | str | None) -> str:
@@ -231,7 +231,7 @@ def _existing(address: str, options: list[str] | None) -> TopicClient:
 
 
 def _must_fit(address: str, facts: TopicFacts, wanted: NewTopic, *, any_retention: bool) -> None:
-    """Refuse a topic that is there but is not what was asked for."""
+    """Refuse a topic that exists but does not match the options."""
     count = len(facts.partitions)
     expected = got = remedy = ""
     if count != wanted.partitions:
@@ -266,7 +266,7 @@ def _place(start: str) -> Place:
 
 def _print(ui: Ui, record: TopicRecord, *, keys: bool) -> None:
     if ui.json:
-        told: dict[str, object] = {
+        fields: dict[str, object] = {
             "version": 1,
             "partition": record.partition,
             "offset": record.offset,
@@ -275,8 +275,8 @@ def _print(ui: Ui, record: TopicRecord, *, keys: bool) -> None:
             "value": record.value,
         }
         if record.headers:
-            told["headers"] = _headers(record)
-        print(json.dumps(told, ensure_ascii=False))
+            fields["headers"] = _headers(record)
+        print(json.dumps(fields, ensure_ascii=False))
     elif keys:
         print(f"{record.key if record.key is not None else ''}\t{record.value or ''}")
     else:

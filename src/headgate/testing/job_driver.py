@@ -66,7 +66,7 @@ class JobDriver:
         self._offset_ms = 0
         self._watermarks: dict[str, int] = {}
         self._from: str | None = None
-        self._asked: int | None = None
+        self._requested: int | None = None
         self._allow_dropped_state = False
 
     def __enter__(self) -> Self:
@@ -159,7 +159,7 @@ class JobDriver:
 
     def _run(self, *, drain: bool = False) -> Any:
         restore, self._from = self._from, None
-        asked, self._asked = self._asked, None
+        requested, self._requested = self._requested, None
         return run(
             self._job,
             home=self.home,
@@ -168,7 +168,7 @@ class JobDriver:
             drain=drain,
             restore=restore,
             allow_dropped_state=self._allow_dropped_state,
-            parallelism=asked or (None if self._current() else self._parallelism),
+            parallelism=requested or (None if self._current() else self._parallelism),
             spark=self._session,
             take_over=True,  # stand-ins are the driver's alone, also when a test moves its home
         )
@@ -310,7 +310,7 @@ class JobDriver:
         self._allow_dropped_state = allow_dropped_state
         if parallelism is not None:
             self._parallelism = parallelism
-            self._asked = parallelism
+            self._requested = parallelism
         return self
 
 

@@ -135,7 +135,7 @@ class ProcessDriver:
         return self._batch({})
 
     def side(self, output: str) -> list[Any]:
-        """What came out of a side output since this was last asked."""
+        """What came out of a side output since the last call."""
         if output not in self._sides:
             raise NotFoundError(
                 f"{self.shape.name} has no side output '{output}'",
@@ -147,7 +147,7 @@ class ProcessDriver:
 
     @property
     def errors(self) -> list[dict[str, Any]]:
-        """The rows whose handler failed, with `on_error="side"`, since this was last asked."""
+        """The rows whose handler failed, with `on_error="side"`, since the last call."""
         found, self._errors = self._errors, []
         return found
 

@@ -93,7 +93,7 @@ Out: TypeAlias = Iterator[T | Tagged[Any]]
 
 
 class Context(ABC):
-    """What a handler is told beside its row."""
+    """What a handler gets besides its row."""
 
     @property
     @abstractmethod
