@@ -82,7 +82,7 @@ class HeadgateError(Exception):
             text += f" (expected {self.expected}"
             text += f", got {self.got})" if self.got is not None else ")"
         elif self.got is not None:
-            text += f" (got {self.got})"
+            text += f", got {self.got}"
         if self.remedy:
             text += f": {self.remedy}"
         if self.location:

@@ -117,9 +117,13 @@ def produce(
 ) -> None:
     """Send a record a line."""
     if key is not None and with_keys:
-        raise UsageError("--key and --with-keys exclude each other", remedy="use one of them")
+        raise UsageError(
+            "--key and --with-keys exclude each other", remedy="leave one of the two out"
+        )
     if rate is not None and rate <= 0:
-        raise UsageError("--rate is too small", expected="more than 0", remedy="leave it out")
+        raise UsageError(
+            "--rate must be greater than zero", got=str(rate), remedy="leave it out for no limit"
+        )
     topic = _existing(address, option)
     if partition is not None and not 0 <= partition < (count := topic.partitions()):
         raise UsageError(

@@ -236,8 +236,7 @@ def start_option(start: StartPosition) -> str:
     if isinstance(start, str) and start in ("earliest", "latest"):
         return start
     raise GraphError(
-        "the start position is not known",
-        expected="'earliest', 'latest' or a datetime",
+        "start must be 'earliest', 'latest' or a datetime",
         got=repr(start),
-        remedy="use one of the three",
+        remedy="correct it, or leave it out (earliest)",
     )

@@ -140,7 +140,7 @@ class JobDriver:
             data = record
         else:
             raise UsageError(
-                "a record is a dict, a dataclass or text",
+                "a record must be a dict, a dataclass or text",
                 got=repr(record),
                 remedy="send one of them",
             )
@@ -204,7 +204,7 @@ class JobDriver:
         raise NotFoundError(
             f"the job has no sink '{sink}'",
             expected=", ".join(n.step.id for n in self.built.nodes if n.step.role == "sink"),
-            remedy="ask for one of them",
+            remedy="name one of them",
         )
 
     def state(self, step: str, name: str = ROWS) -> StateView:
@@ -256,7 +256,9 @@ class JobDriver:
             when = datetime.fromisoformat(to) if isinstance(to, str) else to
         except ValueError as error:
             raise UsageError(
-                "this is no time", got=repr(to), remedy='write it as "2026-01-01T12:00:00"'
+                "the time must be a datetime or ISO text",
+                got=repr(to),
+                remedy='write it as "2026-01-01T12:00:00"',
             ) from error
         when = when if when.tzinfo else when.replace(tzinfo=UTC)
         self._watermarks[source] = int(when.timestamp() * 1000)
