@@ -185,7 +185,7 @@ WRONG = {
     "two every": lambda v, p: v.key_by("page").window(
         "w", hg.tumbling("1 h"), count(), early=[hg.every("1 m"), hg.every("2 m")]
     ),
-    "after_count needs a number": lambda v, p: hg.after_count(0),
+    "after_count must be a number": lambda v, p: hg.after_count(0),
     "number of rows greater than zero": lambda v, p: hg.count_window(0),
     "further apart than they are long": lambda v, p: hg.count_window(2, every=3),
     "gives its row when it is full": lambda v, p: v.key_by("page").window(
