@@ -259,7 +259,11 @@ IN_THE_FILE = [
         "checkpoints without a pause",
         "import headgate as hg\n@hg.job('s', checkpoints=hg.Checkpoints(every='0 seconds'))\n"
         "def shop(job): ...\n",
-        ("Checkpoints.every is too short", "10 milliseconds or more", "use a longer time"),
+        (
+            "Checkpoints.every must be at least 10 milliseconds",
+            "got",
+            "a checkpoint is a micro-batch",
+        ),
     ),
     Mistake(
         "checkpoints with a bad time",

@@ -16,7 +16,8 @@ from headgate.graph.kinds import KINDS
 
 PACKAGE = Path(headgate.__file__).parent
 OWN = ("steps", "connectors")
-SYSTEMS = ("kafka", "pulsar")
+SYSTEMS = ("kafka", "pulsar", "pulsar+ssl")
+SCHEMES = ("log", "files", "console", *SYSTEMS)
 # `headgate broker start kafka` and the like: brokers are named by people, not looked up by kind.
 BROKERS = ("brokers", "cli/brokers.py", "doctor/brokers.py", "testing/plugin.py")
 # Texts of homes of format 1, in which kinds were all that there was.
@@ -62,6 +63,24 @@ def compared_texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, str(node.value.value)
 
 
+def prefix_texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Texts that something is tested to start with, or is cut off from or at."""
+    names = ("startswith", "removeprefix", "partition", "split")
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        if node.func.attr in names:
+            for part in (part for given in node.args for part in ast.walk(given)):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield node.lineno, part.value
+
+
+def is_scheme(text: str) -> bool:
+    """Whether a text is the front of a system's addresses."""
+    scheme, colon, _ = text.partition(":")
+    return scheme in SCHEMES if colon else text in SYSTEMS
+
+
 def test_nothing_outside_the_kinds_asks_which_operation_it_has() -> None:
     names = {"Operation", *(kind.__name__ for kind in KINDS.values())}
     found = [f"{name}:{line}" for name, tree in modules() for line in operation_tests(tree, names)]
@@ -89,6 +108,24 @@ def test_nothing_outside_the_connectors_compares_the_name_of_a_system() -> None:
         if text in SYSTEMS
     ]
     assert found == []
+
+
+def test_nothing_outside_the_connectors_looks_at_the_scheme_of_an_address() -> None:
+    found = [
+        f"{name}:{line}: {text!r}"
+        for name, tree in modules()
+        if not name.startswith(BROKERS)
+        for line, text in (*compared_texts(tree), *prefix_texts(tree))
+        if is_scheme(text)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "text", ["a.startswith('log:')", "a.startswith(('x', 'pulsar'))", "a.removeprefix('kafka://')"]
+)
+def test_a_look_at_a_scheme_would_be_found(text: str) -> None:
+    assert any(is_scheme(found) for _, found in prefix_texts(ast.parse(text)))
 
 
 @pytest.mark.parametrize(

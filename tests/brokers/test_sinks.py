@@ -151,7 +151,7 @@ def test_should_say_that_the_sink_has_no_topic(pipe: Pipe) -> None:
     ("parts", "said"),
     [
         ({"topic": "a/b"}, "not a {title} topic's name"),
-        ({"delivery": "maybe"}, "'delivery' is not known"),
+        ({"delivery": "maybe"}, "'delivery' must be"),
         ({"value": "id"}, "record's value cannot be made of this"),
         ({"labels": "map(1, 'a')"}, "record's {labels} cannot be made"),
         ({"time": "id"}, "record's {time} cannot be made"),

@@ -142,7 +142,7 @@ def test_a_job_that_ends_before_it_is_asked_is_told_so(
     lease = Lease(job).acquire()
     threading.Timer(0.3, lease.release).start()
     assert invoke(["stop", "store"]) == 5
-    assert "has ended before it was asked to" in capsys.readouterr().err
+    assert "ended before it read the request" in capsys.readouterr().err
     assert Operations(job).read(Operations(job).ids()[0]).state == "cancelled"
 
 

@@ -184,7 +184,7 @@ def test_mistakes_have_a_sentence_and_a_code(
         (["--file", "no_such_file"], 3, "no file no_such_file"),
         (["--partition", "2"], 2, "no partition 2 (expected 0 to 1)"),
         (["--key", "id", "--with-keys"], 2, "exclude each other"),
-        (["--rate", "0"], 2, "--rate is too small"),
+        (["--rate", "0"], 2, "--rate must be greater than zero"),
     ],
 )
 def test_bad_produce_options_are_refused(

@@ -236,6 +236,6 @@ def test_state_that_executors_wrote_is_kept(
 
 
 def test_a_durability_that_is_not_known_is_refused() -> None:
-    with pytest.raises(UsageError, match="durability is not known") as refused:
+    with pytest.raises(UsageError, match="durability must be 'disk' or 'process'") as refused:
         hg.Checkpoints(durability="ram")  # type: ignore[arg-type]
     assert "'disk' or 'process'" in str(refused.value)

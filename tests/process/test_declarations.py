@@ -164,7 +164,7 @@ def _async() -> None:
                      " Row, got int)"),
         (_wrong_state, "value_state has a type that cannot be stored (expected bool, int"),
         (_wrong_map_key, "map_state cannot have keys of this type"),
-        (_wrong_clock, "there is no such clock (expected 'event' or 'processing'"),
+        (_wrong_clock, "a timer's clock must be 'event' or 'processing'"),
         (_class_given, "Plain is a class: give an instance of it: Plain()"),
         (_name_taken, "'open' cannot be the name of a state, timer or side output"),
         (_async, "Later.on_visits is async"),

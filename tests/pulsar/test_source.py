@@ -176,7 +176,7 @@ def source(*arguments: Any, **named: Any) -> Callable[[], hg.Source]:
         (lambda: hg.PulsarSource("localhost", "t", "id INT"), "not the address of a Pulsar"),
         (source("a/b", "id INT"), "not a Pulsar topic's name"),
         (source("non-persistent://public/default/t", "id INT"), "not a Pulsar topic's name"),
-        (source("t", "id INT", format="avro"), "'format' is not known"),
+        (source("t", "id INT", format="avro"), "'format' must be"),
         (source("t", "id INT", metadata="offset"), "not a part of a record"),
         (source("t", "id INT", start={0: "x"}), "not the id of a Pulsar message"),
         (source("t", "id INT", start={0: 17}), "not a message for each partition"),

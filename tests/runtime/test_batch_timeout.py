@@ -54,6 +54,6 @@ def test_a_batch_that_hangs_is_stopped_and_run_again(tmp_path: Path, spark: Spar
 
 
 def test_a_timeout_is_longer_than_nothing() -> None:
-    with pytest.raises(hg.UsageError, match=r"timeout must be greater than zero \(got '0 s'\)"):
+    with pytest.raises(hg.UsageError, match=r"timeout must be greater than zero, got '0 s'"):
         hg.Checkpoints(timeout="0 s")
     assert hg.Checkpoints().batch_limit is None

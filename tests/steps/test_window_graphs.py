@@ -177,7 +177,7 @@ WRONG = {
     ),
     "the same in every row": lambda v, p: v.key_by(F.lit(1).alias("k")),
     "whole number of milliseconds": lambda v, p: hg.tumbling("0 seconds"),
-    "not below its size": lambda v, p: hg.tumbling("1 minute", offset="1 minute"),
+    "must be less than its size": lambda v, p: hg.tumbling("1 minute", offset="1 minute"),
     "leave rows out": lambda v, p: hg.sliding("1 minute", every="2 minutes"),
     "no column 'm'": lambda v, p: v.key_by("page").window(
         "w", hg.tumbling("1 minute"), count(), early=hg.when("m > 1")
@@ -185,8 +185,8 @@ WRONG = {
     "two every": lambda v, p: v.key_by("page").window(
         "w", hg.tumbling("1 h"), count(), early=[hg.every("1 m"), hg.every("2 m")]
     ),
-    "after_count needs a number": lambda v, p: hg.after_count(0),
-    "number of rows above 0": lambda v, p: hg.count_window(0),
+    "after_count must be a number": lambda v, p: hg.after_count(0),
+    "number of rows greater than zero": lambda v, p: hg.count_window(0),
     "further apart than they are long": lambda v, p: hg.count_window(2, every=3),
     "gives its row when it is full": lambda v, p: v.key_by("page").window(
         "w", hg.count_window(2), count(), early=hg.after_count(1)

@@ -82,7 +82,7 @@ class HeadgateError(Exception):
             text += f" (expected {self.expected}"
             text += f", got {self.got})" if self.got is not None else ")"
         elif self.got is not None:
-            text += f" (got {self.got})"
+            text += f", got {self.got}"
         if self.remedy:
             text += f": {self.remedy}"
         if self.location:
@@ -118,7 +118,7 @@ class NotFoundError(HeadgateError):
 
 
 class RefusedError(HeadgateError):
-    """Headgate could, but should not without being told: state or output would be at risk."""
+    """Headgate refuses to do this without an explicit option: state or output would be at risk."""
 
     code = "REFUSED"
     exit_code = ExitCode.REFUSED

@@ -60,8 +60,7 @@ def to_struct(schema: Schema) -> StructType:
     if isinstance(schema, type) and dataclasses.is_dataclass(schema):
         return _from_dataclass(schema)
     raise GraphError(
-        "the schema is not one",
-        expected="DDL text, a StructType or a dataclass",
+        "the schema must be DDL text, a StructType or a dataclass",
         got=repr(schema),
         remedy='write it like "id BIGINT, name STRING"',
     )

@@ -41,10 +41,9 @@ class Checkpoints:
     def __post_init__(self) -> None:
         if parse_duration(self.every, what="Checkpoints.every") < SHORTEST:
             raise UsageError(
-                "Checkpoints.every is too short: a checkpoint is a micro-batch",
-                expected="10 milliseconds or more",
+                "Checkpoints.every must be at least 10 milliseconds",
                 got=repr(self.every),
-                remedy='use a longer time, for example every="1 second"',
+                remedy='a checkpoint is a micro-batch; use for example every="1 second"',
             )
         if self.timeout is not None and not parse_duration(self.timeout, what="timeout"):
             raise UsageError(
@@ -66,15 +65,13 @@ class Checkpoints:
             )
         if self.on_cancel not in ("retain", "delete"):
             raise UsageError(
-                "Checkpoints.on_cancel is not known",
-                expected="'retain' or 'delete'",
+                "Checkpoints.on_cancel must be 'retain' or 'delete'",
                 got=repr(self.on_cancel),
-                remedy="use one of the two",
+                remedy="'retain' keeps the state after headgate cancel, 'delete' removes it",
             )
         if self.durability not in ("disk", "process"):
             raise UsageError(
-                "Checkpoints.durability is not known",
-                expected="'disk' or 'process'",
+                "Checkpoints.durability must be 'disk' or 'process'",
                 got=repr(self.durability),
                 remedy="use 'disk' to survive power cuts, 'process' where they do not matter",
             )
@@ -142,15 +139,13 @@ def exponential_delay(
     )
     if not timedelta(0) < first <= longest:
         raise UsageError(
-            "the delays of exponential_delay do not grow",
-            expected="initial above 0 and not above maximum",
+            "initial must be greater than zero and at most maximum",
             got=f"initial {initial!r}, maximum {maximum!r}",
             remedy='for example initial="1 second", maximum="1 minute"',
         )
     if multiplier < 1 or not 0 <= jitter < 1:
         raise UsageError(
-            "exponential_delay has a multiplier below 1 or a jitter out of its range",
-            expected="multiplier 1 or more, jitter from 0 up to 1",
+            "multiplier must be at least 1, and jitter at least 0 and less than 1",
             got=f"multiplier {multiplier}, jitter {jitter}",
             remedy="for example multiplier=2.0, jitter=0.1",
         )

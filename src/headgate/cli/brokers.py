@@ -60,8 +60,8 @@ def start(
             "running": f"it was running already, at {record.servers}",
         }[done.how]
     )
-    told = broker.status().to_json()
-    ui.data({**told, "state": "running", "how": str(done.how)}, lambda: record.servers)
+    status = broker.status().to_json()
+    ui.data({**status, "state": "running", "how": str(done.how)}, lambda: record.servers)
 
 
 def stop(ui: Ui, kind: KindArgument, folder: DirOption = None) -> None:

@@ -47,7 +47,7 @@ def register(app: typer.Typer) -> None:
     command(app, "cancel")(cancel_job)
     command(app, "restart")(restart_job)
     operations = typer.Typer(
-        help="Operations that were asked of a job.", no_args_is_help=True, context_settings=HELP
+        help="Operations requested of a job.", no_args_is_help=True, context_settings=HELP
     )
     command(operations, "show")(show_op)
     command(operations, "wait")(wait_op)
@@ -247,7 +247,7 @@ def _abandoned(ui: Ui, operations: Operations, record: OperationRecord) -> Excep
         return _not_in_time(ui, record, f"job '{record.job}' has ended, its next start does it")
     operations.cancel(record.id)
     return RefusedError(
-        f"job '{record.job}' has ended before it was asked to",
+        f"job '{record.job}' ended before it read the request",
         remedy=f"see how with headgate show {record.job}",
     )
 
@@ -307,7 +307,7 @@ def _text(record: OperationRecord) -> str:
         lines.append(f"ended        {local_time(record.ended_at)}")
     if record.args:
         given = "  ".join(f"{name}={value}" for name, value in record.args.items())
-        lines.append(f"asked for    {given}")
+        lines.append(f"arguments    {given}")
     result = record.result or {}
     if saved := result.get("savepoint"):
         lines.append(f"savepoint    sp:{saved['label']}   {saved['path']}")

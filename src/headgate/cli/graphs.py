@@ -17,7 +17,7 @@ from headgate.graph.model import Graph
 if TYPE_CHECKING:
     from headgate.api.job import JobDef
     from headgate.graph.plan import BuiltJob
-    from headgate.runtime.broker_check import Asked
+    from headgate.runtime.broker_check import LiveCheck
 
 
 class GraphFormat(StrEnum):
@@ -47,19 +47,19 @@ def check(
     job, given = load_app(app).job, parse_params(params)
     built = _built(job, given)
     found = built.graph
-    asked = _ask(ui, built, job.name) if live else None
-    problem = asked.problem if asked else None
+    checked = _check_live(ui, built, job.name) if live else None
+    problem = checked.problem if checked else None
     ok = not (strict and found.warnings) and problem is None
     ui.data(
         {"job": found.job, "ok": ok, "warnings": list(found.warnings), "graph": found.to_json(),
-         **({"live": asked.to_json()} if asked else {})},
+         **({"live": checked.to_json()} if checked else {})},
         lambda: f"{found.job}: {len(found.steps)} steps, {len(found.sources)} sources, "
         f"{len(found.warnings)} warnings",
     )  # fmt: skip
     for warning in found.warnings:
         ui.say(f"warning: {warning}")
     if problem is not None and ui.json:
-        raise typer.Exit(problem.exit_code)  # all is told in what was printed
+        raise typer.Exit(problem.exit_code)  # the output already says why
     if problem is not None:
         raise problem
     if strict and found.warnings:
@@ -105,13 +105,13 @@ def _built(job: JobDef, params: dict[str, str]) -> BuiltJob:
     return job.build(params, spark=spark)
 
 
-def _ask(ui: Ui, built: BuiltJob, job: str) -> Asked:
-    from headgate.runtime.broker_check import ask
+def _check_live(ui: Ui, built: BuiltJob, job: str) -> LiveCheck:
+    from headgate.runtime.broker_check import check_live
     from headgate.runtime.session import get_session
 
-    asked = ask(built, get_session(parallelism=1, master=None, conf={}), job)
-    for step, finding in asked.findings:
+    checked = check_live(built, get_session(parallelism=1, master=None, conf={}), job)
+    for step, finding in checked.findings:
         ui.say(f"{'ok' if finding.reason is None else 'WRONG'}  {step.id}: {finding.text}")
-    for transaction in asked.transactions:
+    for transaction in checked.transactions:
         ui.say(f"open transaction: {transaction}")
-    return asked
+    return checked

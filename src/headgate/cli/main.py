@@ -126,7 +126,7 @@ def _show(error: HeadgateError) -> int:
     mark = "\033[31merror:\033[0m" if color else "error:"
     print(f"{mark} {redact(str(error))}", file=sys.stderr)
     if ui.json:
-        told = {
+        fields = {
             "code": error.code,
             "message": error.message,
             "step": error.step,
@@ -135,17 +135,17 @@ def _show(error: HeadgateError) -> int:
             "remedy": error.remedy,
             "location": str(error.location) if error.location else None,
         }
-        print(json.dumps({"version": 1, "error": redacted(told)}, ensure_ascii=False))
+        print(json.dumps({"version": 1, "error": redacted(fields)}, ensure_ascii=False))
     return int(error.exit_code)
 
 
 def _java_traces(error: BaseException | None) -> Iterator[str]:
     """What the JVM said; pyspark keeps it out of Python's traces."""
-    told = ""
+    text = ""
     while error is not None:
         trace = str(getattr(error, "_stackTrace", None) or "").strip()
-        if trace not in told:  # a trace ends with those of its causes
-            told += trace
+        if trace not in text:  # a trace ends with those of its causes
+            text += trace
             yield trace
         error = getattr(error, "_cause", None) or error.__cause__
 
@@ -153,20 +153,20 @@ def _java_traces(error: BaseException | None) -> Iterator[str]:
 def _unexpected(error: Exception) -> HeadgateError:
     first = str(error).strip().split("\n")[0] or "no message"
     line = _line_of_the_job(error)
-    told: HeadgateError
+    known: HeadgateError
     if line is not None:
-        told = UsageError(
+        known = UsageError(
             f"the job's own code raised {type(error).__name__}: {first}",
             remedy="correct the line",
             location=line,
         )
     else:
-        told = HeadgateError(
+        known = HeadgateError(
             f"unexpected {type(error).__name__}: {first}",
             remedy="run the command again with --debug, and report it with what that shows",
         )
-    told.__cause__ = error
-    return told
+    known.__cause__ = error
+    return known
 
 
 def _line_of_the_job(error: Exception) -> Location | None:

@@ -98,7 +98,7 @@ def parse_params(pairs: Sequence[str] | None) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class SparkFlags:
-    """What spark-submit would be told."""
+    """The options that spark-submit would get."""
 
     master: str | None = None
     conf: dict[str, str] = field(default_factory=dict)

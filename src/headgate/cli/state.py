@@ -97,9 +97,9 @@ def get(
         rows = json_value(plain_rows(reader.get(step, wanted, state)))
     if not rows:
         parts = [f"{k} (null)" if v is None else f"{k}={v}" for k, v in wanted.items()]
-        asked = ", ".join(parts) or "its rows"
+        looked_for = ", ".join(parts) or "its rows"
         raise NotFoundError(
-            f"step '{step}' keeps nothing for {asked} at {snapshot.name}",
+            f"step '{step}' keeps nothing for {looked_for} at {snapshot.name}",
             remedy="see which keys there are with headgate state scan",
         )
     at, found = rows[0]["partition"], rows[0]["key"]
@@ -175,8 +175,8 @@ def diff(
         "rows": shown,
     }
     ui.data(value, lambda: "\n".join(_json(row) for row in shown))
-    told = ", ".join(f"{count:,} {what}" for what, count in counts.items())
-    ui.say(f"from {snapshot.name} to {other.name}: {told}")
+    summary = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+    ui.say(f"from {snapshot.name} to {other.name}: {summary}")
 
 
 def export(

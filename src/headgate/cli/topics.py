@@ -117,9 +117,13 @@ def produce(
 ) -> None:
     """Send a record a line."""
     if key is not None and with_keys:
-        raise UsageError("--key and --with-keys exclude each other", remedy="use one of them")
+        raise UsageError(
+            "--key and --with-keys exclude each other", remedy="leave one of the two out"
+        )
     if rate is not None and rate <= 0:
-        raise UsageError("--rate is too small", expected="more than 0", remedy="leave it out")
+        raise UsageError(
+            "--rate must be greater than zero", got=str(rate), remedy="leave it out for no limit"
+        )
     topic = _existing(address, option)
     if partition is not None and not 0 <= partition < (count := topic.partitions()):
         raise UsageError(
@@ -199,15 +203,15 @@ def describe(ui: Ui, address: Address, option: ClientOption = None) -> None:
             f"{table(head, rows, right=head)}"
         )
 
-    told: dict[str, object] = {
+    fields: dict[str, object] = {
         "address": address,
         "partitions": parts,
         counted: total,
         "retention": str(retention) if retention else None,
     }
     if facts.replication is not None:
-        told |= {"replication": facts.replication, "leaders": facts.leaders}
-    ui.data(told, text)
+        fields |= {"replication": facts.replication, "leaders": facts.leaders}
+    ui.data(fields, text)
 
 
 def _cell(value: int | str | None) -> str:
@@ -231,7 +235,7 @@ def _existing(address: str, options: list[str] | None) -> TopicClient:
 
 
 def _must_fit(address: str, facts: TopicFacts, wanted: NewTopic, *, any_retention: bool) -> None:
-    """Refuse a topic that is there but is not what was asked for."""
+    """Refuse a topic that exists but does not match the options."""
     count = len(facts.partitions)
     expected = got = remedy = ""
     if count != wanted.partitions:
@@ -266,7 +270,7 @@ def _place(start: str) -> Place:
 
 def _print(ui: Ui, record: TopicRecord, *, keys: bool) -> None:
     if ui.json:
-        told: dict[str, object] = {
+        fields: dict[str, object] = {
             "version": 1,
             "partition": record.partition,
             "offset": record.offset,
@@ -275,8 +279,8 @@ def _print(ui: Ui, record: TopicRecord, *, keys: bool) -> None:
             "value": record.value,
         }
         if record.headers:
-            told["headers"] = _headers(record)
-        print(json.dumps(told, ensure_ascii=False))
+            fields["headers"] = _headers(record)
+        print(json.dumps(fields, ensure_ascii=False))
     elif keys:
         print(f"{record.key if record.key is not None else ''}\t{record.value or ''}")
     else:

@@ -74,7 +74,7 @@ class Source:
         return False
 
     def earliest(self, spark: SparkSession) -> Mapping[str, int | str] | None:
-        """The first offset that is still there, by partition; nothing if it cannot be told."""
+        """The first offset that is still there, by partition; nothing if it is not known."""
         return None
 
     def topic_ids(self, spark: SparkSession) -> TopicIds | None:
@@ -105,7 +105,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a broker said when it was asked about a topic; `reason` is null if all is well."""
+    """What a broker answered about a topic; `reason` is null if all is well."""
 
     about: str
     text: str
@@ -236,8 +236,7 @@ def start_option(start: StartPosition) -> str:
     if isinstance(start, str) and start in ("earliest", "latest"):
         return start
     raise GraphError(
-        "the start position is not known",
-        expected="'earliest', 'latest' or a datetime",
+        "start must be 'earliest', 'latest' or a datetime",
         got=repr(start),
-        remedy="use one of the three",
+        remedy="correct it, or leave it out (earliest)",
     )

@@ -1,7 +1,7 @@
 """Whether a broker answers at all: one small request over a connection of its own.
 
 Clients of brokers try again for a minute before they say anything. A probe needs no client, no
-credentials and no topic, so it can be asked beside a job at any time.
+credentials and no topic, so it can run beside a job at any time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Service:
         return f"{self.system} broker{'s' * (len(self.hosts) > 1)} {', '.join(self.hosts)}"
 
     @staticmethod
-    def of(asked: Source | Sink) -> Service | None:
+    def of(connector: Source | Sink) -> Service | None:
         """The service that a source or sink lives in, if it lives in one.
 
         >>> from headgate.connectors.address import Topic
@@ -47,11 +47,11 @@ class Service:
         >>> Service.of(Topic("pulsar+ssl://c:6651/shop/live/orders"))
         Service(system='pulsar', hosts=('c:6651',), tls=True)
         """
-        scheme, separator, rest = asked.describe().partition("://")
+        scheme, separator, rest = connector.describe().partition("://")
         system = scheme.removesuffix("+ssl")
         if not separator or system not in _REQUESTS:
             return None
-        options: dict[str, Any] = dict(getattr(asked, "options", {}))
+        options: dict[str, Any] = dict(getattr(connector, "options", {}))
         protocol = options.get("security.protocol", options.get("kafka.security.protocol", ""))
         tls = scheme.endswith("+ssl") or "SSL" in str(protocol).upper().replace("SASL", "")
         return Service(system, tuple(rest.partition("/")[0].split(",")), tls)

@@ -29,10 +29,9 @@ class FilesSink(Sink):
     def check(self) -> None:
         if self.format not in _FORMATS:
             raise GraphError(
-                "the file format is not known",
-                expected=", ".join(_FORMATS),
+                f"format must be one of {', '.join(_FORMATS)}",
                 got=repr(self.format),
-                remedy="use one of them",
+                remedy="correct it, or leave it out (parquet)",
             )
 
     def spec(self) -> SinkSpec:

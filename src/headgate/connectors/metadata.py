@@ -48,13 +48,13 @@ class Metadata(NamedTuple):
     part: str
 
 
-def parse_metadata(told: str | Sequence[str], parts: Sequence[str]) -> list[Metadata]:
-    """The columns that were asked for, of the parts that a record has.
+def parse_metadata(given: str | Sequence[str], parts: Sequence[str]) -> list[Metadata]:
+    """The requested columns, of the parts that a record has.
 
     >>> parse_metadata("timestamp AS visited_at, key", KAFKA)
     [Metadata(column='visited_at', part='timestamp'), Metadata(column='key', part='key')]
     """
-    items = told.split(",") if isinstance(told, str) else told
+    items = given.split(",") if isinstance(given, str) else given
     found = []
     for item in (text.strip() for text in items):
         if not item:

@@ -12,10 +12,9 @@ def choice(own: Mapping[str, str], name: str, allowed: Sequence[str]) -> str:
     value = own.get(name, allowed[0])
     if value not in allowed:
         raise GraphError(
-            f"the option '{name}' is not known",
-            expected=" or ".join(repr(a) for a in allowed),
+            f"the option '{name}' must be {' or '.join(repr(a) for a in allowed)}",
             got=repr(value),
-            remedy="use one of them",
+            remedy=f"correct it, or leave it out ({allowed[0]})",
         )
     return value
 
@@ -27,8 +26,7 @@ def check_limit(limit: str) -> None:
     """
     if not limit.isdigit() or int(limit) < 1:
         raise GraphError(
-            "max_records is not a number of records",
-            expected="1 or more",
+            "max_records must be a whole number of at least 1",
             got=repr(limit),
             remedy="correct it",
         )

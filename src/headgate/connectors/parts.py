@@ -13,7 +13,7 @@ TEXT = (StringType, BinaryType)
 
 
 class Fit(NamedTuple):
-    """What a part can be made of, and how people are told."""
+    """What a part can be made of, and its name for people."""
 
     fits: Callable[[DataType], bool]
     expected: str

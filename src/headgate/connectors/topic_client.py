@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import time
+from collections import deque
 from collections.abc import Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, Protocol, TypeAlias
@@ -110,6 +113,17 @@ class TopicFacts:
     """How many partitions have a leader, which takes their records."""
 
 
+@dataclass(frozen=True)
+class TopicTail:
+    """The newest records of a topic, the newest last."""
+
+    records: tuple[TopicRecord, ...]
+    total: int | None = None
+    """How many records the topic holds, where that is known."""
+    cut: bool = False
+    """Whether there was not enough time to read to the end."""
+
+
 class NotAcknowledgedError(HeadgateError):
     """Some of the records were not taken; says how many were."""
 
@@ -153,6 +167,24 @@ class TopicClient(Protocol):
 
         The end of committed records leaves open transactions out.
         """
+
+    def tail(self, limit: int, *, since: datetime | None, seconds: float) -> TopicTail:
+        """The last records, of those that came `since` then, read for at most so many seconds.
+
+        A topic that finds its end without reading up to it needs neither of the two; others give
+        nothing if `since` is not known.
+        """
+        if since is None:
+            return TopicTail(())
+        kept: deque[TopicRecord] = deque(maxlen=limit)
+        ends = time.monotonic() + seconds
+        with closing(self.read(since)) as records:
+            for record in records:
+                if record is not None:
+                    kept.append(record)
+                if time.monotonic() >= ends:
+                    return TopicTail(tuple(kept), cut=True)
+        return TopicTail(tuple(kept))
 
 
 def as_text(data: bytes | str | None) -> str | None:

@@ -7,6 +7,18 @@ from collections.abc import Mapping
 from headgate.base.errors import UsageError
 from headgate.connectors.topic_client import TopicClient
 
+_SCHEMES = ("log", "kafka", "pulsar", "pulsar+ssl")
+
+
+def is_topic(address: str) -> bool:
+    """Whether a topic lives at an address, so that ``open_topic`` has a client for it.
+
+    >>> is_topic("log:data/orders"), is_topic("files:data/orders")
+    (True, False)
+    """
+    scheme, colon, rest = address.partition(":")
+    return bool(colon and rest) and scheme in _SCHEMES
+
 
 def open_topic(address: str, options: Mapping[str, str] | None = None) -> TopicClient:
     """The client for an address; `options` are settings of a broker's client.

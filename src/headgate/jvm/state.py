@@ -94,7 +94,7 @@ def rewrite_state(
     Rows go from `old` to `new` by the names of stores and columns; without `source` the stores
     are empty. `step` is for Spark's operator metadata, which else has the name in the source's.
     Where keys were not in normal form, `job`, compiled, says how what they kept becomes one; with
-    `drops` what cannot be merged goes. `lost` is told how many rows less there are then.
+    `drops` what cannot be merged goes. `lost` is called with the number of rows that were dropped.
     """
     try:
         found = kernel_api(spark, "StateApi").rewrite(

@@ -35,11 +35,13 @@ def kafka_reads(built: BuiltJob) -> list[Read]:
     """All that a job reads from Kafka; a topic may also be a sink, which is no reading."""
     reading = {step.id for step in built.graph.steps if step.role in ("source", "table")}
     found = []
-    for step, asked in connectors_of(built):
-        reads = step in reading and isinstance(asked, Source) and asked.client_names_no_topic
-        service = Service.of(asked) if reads else None
+    for step, connector in connectors_of(built):
+        reads = (
+            step in reading and isinstance(connector, Source) and connector.client_names_no_topic
+        )
+        service = Service.of(connector) if reads else None
         if service is not None:
-            found.append(Read(step, asked.describe(), service))
+            found.append(Read(step, connector.describe(), service))
     return found
 
 

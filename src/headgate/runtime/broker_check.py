@@ -26,7 +26,7 @@ _PAUSE_SECONDS = 0.5
 def findings(built: BuiltJob, spark: SparkSession) -> Iterator[tuple[Step, Finding]]:
     """What the brokers say about every source, table and sink that lives in one.
 
-    A broker that does not answer is asked once, with a small request: clients of Kafka and Pulsar
+    A broker that does not answer is probed once, with a small request: clients of Kafka and Pulsar
     try for half a minute and more before they say anything.
     """
     silent: dict[str, str] = {}
@@ -50,7 +50,7 @@ def findings(built: BuiltJob, spark: SparkSession) -> Iterator[tuple[Step, Findi
 
 
 def _is_silent(connector: Source | Sink) -> bool:
-    """Whether the broker of a source or sink gives no sign of life, asked again and again."""
+    """Whether the broker of a source or sink gives no sign of life, probed again and again."""
     service = Service.of(connector)
     until = time.monotonic() + _PATIENCE_SECONDS
     while service is not None and not service.answers(_ANSWER_SECONDS):
@@ -70,7 +70,7 @@ def _service(address: str) -> str:
 
 
 @dataclass(frozen=True)
-class Asked:
+class LiveCheck:
     """What the brokers of a job said."""
 
     findings: tuple[tuple[Step, Finding], ...]
@@ -84,21 +84,21 @@ class Asked:
 
     def to_json(self) -> dict[str, Any]:
         """The same for scripts."""
-        told = [
+        brokers = [
             {"step": step.id, "address": finding.about, "ok": finding.reason is None,
              "reason": finding.reason.name if finding.reason else None, "text": finding.text}
             for step, finding in self.findings
         ]  # fmt: skip
-        return {"brokers": told, "open_transactions": list(self.transactions)}
+        return {"brokers": brokers, "open_transactions": list(self.transactions)}
 
 
-def ask(built: BuiltJob, spark: SparkSession, job: str) -> Asked:
+def check_live(built: BuiltJob, spark: SparkSession, job: str) -> LiveCheck:
     """Ask for topics, rights, and transactions that are open."""
     found = tuple(findings(built, spark))
     reached = not any(finding.reason for _, finding in found)
     sinks = [n.operation.sink for n in built.nodes if n.operation.sink is not None]
     open_ = [text for sink in sinks for text in sink.transactions(spark, job)] if reached else []
-    return Asked(found, tuple(dict.fromkeys(open_)))
+    return LiveCheck(found, tuple(dict.fromkeys(open_)))
 
 
 def prepare(built: BuiltJob, spark: SparkSession, *, patient: bool = True) -> Iterator[str]:

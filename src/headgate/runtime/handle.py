@@ -45,7 +45,7 @@ class RunHandle:
                     job, home=home, params=params, restore=restore, spark=spark, stop=self._stop,
                     **options,
                 )  # fmt: skip
-            except BaseException as error:  # told to whoever waits
+            except BaseException as error:  # raised in the thread that waits
                 self._error = error
 
         self._thread = threading.Thread(target=work, name=f"headgate-{job.name}", daemon=True)
@@ -56,7 +56,7 @@ class RunHandle:
 
         With `drain` all that is in the sources is read first, and then event time ends: every
         window is closed, and rows of a later start are too late. Gives the savepoint's name for
-        `restore` and `--from`; nothing if none was asked for or the job has no checkpoint yet.
+        `restore` and `--from`; nothing if none was requested or the job has no checkpoint yet.
         """
         self._stop.request("RunHandle.stop", savepoint=savepoint, drain=drain)
         self.wait()
@@ -66,15 +66,15 @@ class RunHandle:
     def savepoint(self, label: str | None = None) -> str:
         """Make a savepoint of the latest checkpoint while the job runs, and give its name."""
         operations = Operations(self._home)
-        asked = operations.request("savepoint", {"label": label} if label else {})
+        requested = operations.request("savepoint", {"label": label} if label else {})
         while self.running:
-            record = operations.read(asked.id)
+            record = operations.read(requested.id)
             if record.ended:
                 if record.state == "done" and record.result is not None:
                     return f"sp:{record.result['label']}"
                 raise HeadgateError(f"there is no savepoint: {record.message}")
             self._thread.join(_POLL_SECONDS)
-        record = operations.cancel(asked.id)  # a job that has ended takes no requests
+        record = operations.cancel(requested.id)  # a job that has ended takes no requests
         if record.state == "done" and record.result is not None:
             return f"sp:{record.result['label']}"
         current = self._home.current()

@@ -1,4 +1,4 @@
-"""What a start is told, how it ended, and the versions it ran with."""
+"""The options of a start, its outcome, and the versions it ran with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who writes a job's outputs, and what its sinks have: asked before anything is read."""
+"""Who writes a job's outputs, and what its sinks have: checked before anything is read."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Outputs:
     def markers(self, run: RunHome) -> Mapping[str, Sequence[Marker]]:
         """By sink, the newest batches of a run that it has.
 
-        Asked through the new graph: what it has no sink for it cannot write again either. But with
+        Read through the new graph: what it has no sink for it cannot write again either. But with
         the settings of the run: its markers are where those say.
         """
         from headgate import jvm

@@ -102,8 +102,8 @@ class Patience:
     ) -> RunOutcome:
         """The outcome of a job, when all that tells of it is written or will not be.
 
-        A job whose restart strategy outlasts a full disk waits ``for_good``, until it is asked to
-        stop; any other one for a moment.
+        A job whose restart strategy outlasts a full disk waits ``for_good``, until it is to stop;
+        any other one for a moment.
         """
         if outcome.error is not None:
             return outcome

@@ -52,7 +52,7 @@ class PatientFiles:
 
     @property
     def waiting(self) -> list[tuple[str, str]]:
-        """What could not be written, in order; deletions are not told."""
+        """What could not be written, in order; without deletions."""
         with self._lock:
             return [(path, text) for path, text in self._queue if text is not None]
 

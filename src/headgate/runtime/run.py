@@ -99,7 +99,7 @@ def run(
     4. Write the records that a killed driver left unwritten.
     5. Compile, start the query, write a record for each checkpoint, do what operations ask for.
     6. After a failure start the query again, as the job's restart strategy says.
-    7. Stop between two batches when asked to; release the lease.
+    7. Stop between two batches on request; release the lease.
     """
     options = RunOptions(
         home=home,
@@ -203,7 +203,7 @@ class _Start:
             yield
         finally:
             if self.lease.held:
-                with suppress(HeadgateError):  # what ended the job is told, not this
+                with suppress(HeadgateError):  # the error that ended the job matters, not this one
                     self.operations.close(self.outcome.how if self.outcome else "failed")
 
     @staticmethod
@@ -433,8 +433,8 @@ class _Start:
             gives_up=decision.why if isinstance(decision, GiveUp) else None,
         )
         if isinstance(decision, GiveUp):
-            told = self.job.restart.kind != "none" and not self.operations.stop_requested
-            why = f"; not started again, because {decision.why}" if told else ""
+            explains = self.job.restart.kind != "none" and not self.operations.stop_requested
+            why = f"; not started again, because {decision.why}" if explains else ""
             kind = RefusedError if failure.reason is Reason.HOME_UNSEEN else JobFailedError
             final = kind(failure.sentence + why, step=failure.step, remedy=failure.remedy)
             scrub(error)
@@ -498,7 +498,7 @@ class _Start:
             time.sleep(max(0.0, min(_WAIT_SECONDS, until - time.monotonic())) or _WAIT_SECONDS)
 
     def _elsewhere(self, drive: Drive, plan: StopPlan, then: Resume) -> Drive:
-        """Stop the run with a savepoint and go on from there, or from where it was asked for."""
+        """Stop the run with a savepoint and go on from there, or from the requested snapshot."""
         saved, problem = last_savepoint(drive, plan)
         self._event(drive.run, "stopped", **ending_details(drive, plan, saved))
         options = replace(
@@ -524,7 +524,7 @@ class _Start:
         return new
 
     def _end(self, drive: Drive, ended: Ended) -> RunOutcome:
-        """Write down how the job ended, with a savepoint if one was asked for."""
+        """Write down how the job ended, with a savepoint if one was requested."""
         plan = self.operations.stop_plan
         saved, problem = last_savepoint(drive, plan)
         problem = problem or not_drained(drive, plan)

@@ -26,11 +26,11 @@ class Used:
 def services_of(built: BuiltJob) -> list[Used]:
     """The services of a job's sources, tables and sinks, each once."""
     found: dict[Service, list[tuple[str, str]]] = {}
-    for step, asked in connectors_of(built):
+    for step, connector in connectors_of(built):
         with suppress(Exception):  # what is wrong with a step is said by its own check
-            service = Service.of(asked)
+            service = Service.of(connector)
             if service is not None:
-                found.setdefault(service, []).append((step, asked.describe()))
+                found.setdefault(service, []).append((step, connector.describe()))
     return [
         Used(service, tuple(step for step, _ in steps), tuple(address for _, address in steps))
         for service, steps in found.items()

@@ -133,7 +133,7 @@ def session_for_reading(*, parallelism: int = 1) -> Iterator[SparkSession]:
 
 
 def _with_quiet_log(options: str) -> str:
-    """Java's options with our log settings, unless others were asked for."""
+    """Java's options with our log settings, unless the user set their own."""
     if _spark_log_level() or "log4j2.configurationFile" in options:
         return options
     # an address, not a path: options are cut at blanks
@@ -142,7 +142,7 @@ def _with_quiet_log(options: str) -> str:
 
 
 def _spark_log_level() -> str | None:
-    """How much of Spark's own log was asked for, if any."""
+    """The requested level of Spark's own log, if any."""
     level = os.environ.get(SPARK_LOG, "").upper()
     if level and level not in _LOG_LEVELS:
         raise UsageError(

@@ -33,7 +33,7 @@ class SinkSettings:
 
     @staticmethod
     def of(spec: Mapping[str, Any], clusters: Mapping[str, str]) -> SinkSettings:
-        """From what the kernel's writer is told."""
+        """From the options of the kernel's writer."""
         groups: list[object] = []
         sinks = {}
         for sink in spec["sinks"]:
@@ -79,7 +79,7 @@ class SinkSettings:
         ]
 
     def asked_by(self, spec: Mapping[str, Any]) -> dict[str, Any]:
-        """What the kernel is told to find the markers that were written with these settings."""
+        """The options with which the kernel finds the markers that these settings wrote."""
         sinks = [
             {
                 **sink,

@@ -105,7 +105,7 @@ class Supervisor:
         """When the newest trigger began whose checkpoint, if it made one, has its record."""
 
     def watch(self) -> Ended:
-        """Block until the query has ended or a stop was asked for and done."""
+        """Block until the query has ended or a requested stop is done."""
         while self._query.isActive:
             if self._stop:
                 return self._finish()
@@ -134,11 +134,11 @@ class Supervisor:
 
     def _rest(self) -> None:
         """Wait a little, not longer than the query lives."""
-        with suppress(Exception):  # why it failed is asked for when it has ended
+        with suppress(Exception):  # the error is read when the query has ended
             self._query.awaitTermination(_POLL_SECONDS)
 
     def drain(self) -> Ended:
-        """Let a query that ends by itself read what is there, although a stop was asked for."""
+        """Let a query that ends by itself read what is there, although a stop was requested."""
         while self._query.isActive and not self._stop.now:
             self._record()
             self._on_poll()

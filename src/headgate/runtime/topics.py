@@ -99,9 +99,9 @@ class JobTopics:
         if known != before:
             write_topics(run, known)
         guarded: dict[str, Any] = {
-            name: told
+            name: fields
             for name, source in self._sources.items()
-            if (told := source.guarded()) is not None
+            if (fields := source.guarded()) is not None
         }
         if guarded:
             jvm.need_kafka(self._spark)
@@ -122,14 +122,16 @@ class JobTopics:
 
         A query that starts again runs a pending batch from offsets that are written already.
         """
-        self._answers = {name: told for name, told in self._answers.items() if told[1] is None}
+        self._answers = {
+            name: fields for name, fields in self._answers.items() if fields[1] is None
+        }
         for source, topics in self.replaced(run).items():
             was, now = read_topics(run)[source].topics, self.ids(source)
             topic = topics[0]
-            told = {
+            fields = {
                 "step": source,
                 "address": f"topic {topic} of {self._sources[source].describe()}",
                 "was": was[topic],
                 "is": now.topics.get(topic) if now else None,
             }
-            raise TopicReplacedError(f"HEADGATE_TOPIC_REPLACED {json.dumps(told)}")
+            raise TopicReplacedError(f"HEADGATE_TOPIC_REPLACED {json.dumps(fields)}")

@@ -53,7 +53,7 @@ class WaitingWatch:
         self._ended = threading.Event()
         self._last: object = None
         self._moved = time.monotonic()
-        self._asked = 0.0
+        self._probed = 0.0
         self._lacking: float | None = None
         self._thread = threading.Thread(target=self._watch, name="headgate-waiting", daemon=True)
 
@@ -86,15 +86,15 @@ class WaitingWatch:
         still = time.monotonic() - self._moved
         if still < _QUIET_SECONDS and not waiting:
             return
-        if not waiting and (time.monotonic() - self._asked < _AGAIN_SECONDS or self._idle()):
+        if not waiting and (time.monotonic() - self._probed < _AGAIN_SECONDS or self._idle()):
             return
-        self._asked = time.monotonic()
+        self._probed = time.monotonic()
         for used in self._services:
-            asked = now()
+            probed_at = now()
             if used.service.answers(_PROBE_SECONDS):
                 self._waits.end("broker", str(used))
             elif not self._ended.is_set():
-                self._waits.begin("broker", str(used), "it does not answer", since=asked)
+                self._waits.begin("broker", str(used), "it does not answer", since=probed_at)
 
     def _look_for_executors(self) -> None:
         why = self._lacks()

@@ -65,10 +65,10 @@ def waits_of(job: JobHome, lease: LeaseRecord | None) -> tuple[Wait, ...]:
     if lease is None:
         return ()
     try:
-        told = read_json(job.files, _path(job))
-        if told is None or told.get("driver") != lease.owner.token:
+        stored = read_json(job.files, _path(job))
+        if stored is None or stored.get("driver") != lease.owner.token:
             return ()
-        return tuple(Wait.from_json(one) for one in told["waits"])
+        return tuple(Wait.from_json(one) for one in stored["waits"])
     except (HeadgateError, KeyError, TypeError, ValueError):
         return ()  # a notice that cannot be read must not hide the job
 

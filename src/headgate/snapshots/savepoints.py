@@ -29,7 +29,7 @@ _TRIES = 3
 
 @dataclass(frozen=True)
 class SavepointRecord:
-    """A savepoint as it is told of."""
+    """A savepoint as commands and pages show it."""
 
     label: str
     job: str

@@ -20,7 +20,7 @@ def process_rows(
 ) -> DataFrame:
     """Rows of a store as key, value and partition; what is over at a time is left out.
 
-    `column` is the value state or timer that is asked for. Without one, the row of a key has its
+    `column` is the requested value state or timer. Without one, the row of a key has its
     values and timers, and how many entries its lists and maps have.
     """
     key = F.struct(*parts).alias("key")

@@ -124,7 +124,7 @@ class StateShape:
         )
 
     def names(self, step: str) -> list[str]:
-        """The names by which the state of a step can be asked for."""
+        """The names by which the state of a step can be requested."""
         stores = [str(layout["name"]) for layout in self.stores(step)]
         if not self.is_named(step):
             return stores

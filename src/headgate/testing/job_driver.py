@@ -66,7 +66,7 @@ class JobDriver:
         self._offset_ms = 0
         self._watermarks: dict[str, int] = {}
         self._from: str | None = None
-        self._asked: int | None = None
+        self._requested: int | None = None
         self._allow_dropped_state = False
 
     def __enter__(self) -> Self:
@@ -140,7 +140,7 @@ class JobDriver:
             data = record
         else:
             raise UsageError(
-                "a record is a dict, a dataclass or text",
+                "a record must be a dict, a dataclass or text",
                 got=repr(record),
                 remedy="send one of them",
             )
@@ -159,7 +159,7 @@ class JobDriver:
 
     def _run(self, *, drain: bool = False) -> Any:
         restore, self._from = self._from, None
-        asked, self._asked = self._asked, None
+        requested, self._requested = self._requested, None
         return run(
             self._job,
             home=self.home,
@@ -168,7 +168,7 @@ class JobDriver:
             drain=drain,
             restore=restore,
             allow_dropped_state=self._allow_dropped_state,
-            parallelism=asked or (None if self._current() else self._parallelism),
+            parallelism=requested or (None if self._current() else self._parallelism),
             spark=self._session,
             take_over=True,  # stand-ins are the driver's alone, also when a test moves its home
         )
@@ -204,7 +204,7 @@ class JobDriver:
         raise NotFoundError(
             f"the job has no sink '{sink}'",
             expected=", ".join(n.step.id for n in self.built.nodes if n.step.role == "sink"),
-            remedy="ask for one of them",
+            remedy="name one of them",
         )
 
     def state(self, step: str, name: str = ROWS) -> StateView:
@@ -256,7 +256,9 @@ class JobDriver:
             when = datetime.fromisoformat(to) if isinstance(to, str) else to
         except ValueError as error:
             raise UsageError(
-                "this is no time", got=repr(to), remedy='write it as "2026-01-01T12:00:00"'
+                "the time must be a datetime or ISO text",
+                got=repr(to),
+                remedy='write it as "2026-01-01T12:00:00"',
             ) from error
         when = when if when.tzinfo else when.replace(tzinfo=UTC)
         self._watermarks[source] = int(when.timestamp() * 1000)
@@ -310,7 +312,7 @@ class JobDriver:
         self._allow_dropped_state = allow_dropped_state
         if parallelism is not None:
             self._parallelism = parallelism
-            self._asked = parallelism
+            self._requested = parallelism
         return self
 
 

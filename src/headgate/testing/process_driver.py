@@ -135,19 +135,19 @@ class ProcessDriver:
         return self._batch({})
 
     def side(self, output: str) -> list[Any]:
-        """What came out of a side output since this was last asked."""
+        """What came out of a side output since the last call."""
         if output not in self._sides:
             raise NotFoundError(
                 f"{self.shape.name} has no side output '{output}'",
                 expected=", ".join(self._sides) or "none is declared",
-                remedy="ask for one of them",
+                remedy="name one of them",
             )
         found, self._sides[output] = self._sides[output], []
         return found
 
     @property
     def errors(self) -> list[dict[str, Any]]:
-        """The rows whose handler failed, with `on_error="side"`, since this was last asked."""
+        """The rows whose handler failed, with `on_error="side"`, since the last call."""
         found, self._errors = self._errors, []
         return found
 
@@ -169,7 +169,7 @@ class ProcessDriver:
         raise NotFoundError(
             f"{self.shape.name} has no state '{name}'",
             expected=", ".join(s.name for s in self.shape.states) or "none is declared",
-            remedy="ask for one of them",
+            remedy="name one of them",
         )
 
     def timers(self, *, key: Any) -> dict[str, datetime]:
@@ -268,7 +268,9 @@ def _time(at: When) -> datetime:
         return datetime.fromisoformat(at) if isinstance(at, str) else at
     except ValueError:
         raise UsageError(
-            "this is not a time", got=repr(at), remedy='write it like "2026-01-01T12:00:00"'
+            "the time must be a datetime or ISO text",
+            got=repr(at),
+            remedy='write it like "2026-01-01T12:00:00"',
         ) from None
 
 
@@ -282,7 +284,9 @@ def _row(handler: Handler, record: Record) -> Any:
         record = {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
     if not isinstance(record, Mapping):
         raise UsageError(
-            "a record is a dict, a Row or a dataclass", got=repr(record), remedy="send one of them"
+            "a record must be a dict, a Row or a dataclass",
+            got=repr(record),
+            remedy="send one of them",
         )
     if handler.row is None:
         return Row(**record)

@@ -41,7 +41,7 @@ class Tasks:
         try:
             yield
         except BaseException:
-            with suppress(Exception):  # what went wrong first is to be told
+            with suppress(Exception):  # the first error is the one to report
                 self.function.close()
             raise
         self.function.close()

@@ -166,8 +166,8 @@ class KafkaAccess:
             return kind(settings)  # type: ignore[call-arg]
         except (KafkaException, TypeError, ValueError) as error:
             cause = error.args[0] if error.args else error
-            told = cause.str() if isinstance(cause, KafkaError) else str(cause)
-            raise _unfit(told) from error
+            said = cause.str() if isinstance(cause, KafkaError) else str(cause)
+            raise _unfit(said) from error
 
     def _hear(self, error: KafkaError) -> None:
         # A password that was refused says more than the connection that was lost by it.
@@ -180,13 +180,13 @@ class KafkaAccess:
         while not future.done() and time.monotonic() < until:
             self.admin.poll(_POLL_SECONDS)
             if self._heard is not None and self._heard.code() in _REJECTED:
-                raise self.told(self._heard)
+                raise self.error(self._heard)
         try:
             return future.result(timeout=0)
         except TimeoutError:
-            raise self.told(KafkaError(KafkaError._TIMED_OUT)) from None
+            raise self.error(KafkaError(KafkaError._TIMED_OUT)) from None
 
-    def told(self, error: KafkaError) -> HeadgateError:
+    def error(self, error: KafkaError) -> HeadgateError:
         """An error of Kafka as one that a person can act on."""
         code, where = error.code(), self.address
         if self._heard is not None and code in _UNREACHABLE:
@@ -218,8 +218,8 @@ class KafkaAccess:
         return HeadgateError(f"Kafka failed at {where} ({error.name()}: {said})")
 
 
-def _unfit(told: str) -> UsageError:
+def _unfit(said: str) -> UsageError:
     return UsageError(
-        f"Kafka's client does not take these options ({told.strip().rstrip('.')})",
+        f"Kafka's client does not take these options ({said.strip().rstrip('.')})",
         remedy="correct --option; the names are those of librdkafka, such as security.protocol",
     )

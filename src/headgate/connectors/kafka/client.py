@@ -78,26 +78,26 @@ def find_topics(
     """Ask the broker whether the topics are there, and whether we may do with them what we must."""
     findings = []
     servers = client["bootstrap.servers"]
-    for name, told in jvm.kafka_topics(spark, client, names).items():
+    for name, answer in jvm.kafka_topics(spark, client, names).items():
         about = f"kafka://{servers}/{name}"
-        if "error" in told:
-            reason = broker_reason(str(told["error"]), Reason.KAFKA)
-            findings.append(Finding(about, _why(about, servers, reason, told), reason))
+        if "error" in answer:
+            reason = broker_reason(str(answer["error"]), Reason.KAFKA)
+            findings.append(Finding(about, _why(about, servers, reason, answer), reason))
             continue
-        rights = told.get("operations")
+        rights = answer.get("operations")
         if rights is not None and not {right, "ALL"} & set(rights):
             findings.append(
                 Finding(about, f"may not {right.lower()} {about}", Reason.NOT_AUTHORISED)
             )
             continue
-        count = int(told["partitions"])
+        count = int(answer["partitions"])
         findings.append(Finding(about, f"{about}: {count} partition{'s' * (count != 1)}"))
     return findings
 
 
-def _why(about: str, servers: str, reason: Reason, told: Mapping[str, object]) -> str:
+def _why(about: str, servers: str, reason: Reason, answer: Mapping[str, object]) -> str:
     if reason is Reason.TOPIC_MISSING:
         return f"there is no topic {about}"
     if reason is Reason.BROKER_UNREACHABLE:
         return f"no Kafka broker answers at {servers}"
-    return f"{reason.text} ({about}): {told.get('message')}"
+    return f"{reason.text} ({about}): {answer.get('message')}"

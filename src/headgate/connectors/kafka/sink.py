@@ -131,9 +131,9 @@ class KafkaSink(Sink):
             return ()
         found = jvm.kafka_open_transactions(spark, self._client(), job)
         return [
-            f"{told['transactional_id']} on {', '.join(told.get('topics') or ['no topic yet'])}"
-            f" ({told['state']})"
-            for told in found
+            f"{one['transactional_id']} on {', '.join(one.get('topics') or ['no topic yet'])}"
+            f" ({one['state']})"
+            for one in found
         ]
 
     def spec(self) -> SinkSpec:

@@ -37,7 +37,7 @@ _RESERVED = (
 _CLIENT = {
     # rows of transactions that were rolled back are not read
     "isolation.level": "read_committed",
-    # a broker that is gone is told of after seconds, not after minutes
+    # report a broker that is gone after seconds, not after minutes
     "default.api.timeout.ms": "20000",
     "request.timeout.ms": "15000",
     "max.poll.records": "10000",
@@ -143,16 +143,16 @@ class KafkaSource(Source):
     def earliest(self, spark: SparkSession) -> Mapping[str, int] | None:
         if not is_topic(self.topic):
             return None
-        told = jvm.kafka_topics(spark, self._client(), [self.topic])[self.topic]
-        return told.get("earliest")
+        answer = jvm.kafka_topics(spark, self._client(), [self.topic])[self.topic]
+        return answer.get("earliest")
 
     @property
     def _is_pattern(self) -> bool:
         return not is_topic(self.topic) and "," not in self.topic
 
     def topic_ids(self, spark: SparkSession) -> TopicIds | None:
-        told = jvm.kafka_topic_ids(spark, self._client(), self.topic, is_pattern=self._is_pattern)
-        return None if "error" in told else TopicIds.from_json(told)
+        answer = jvm.kafka_topic_ids(spark, self._client(), self.topic, is_pattern=self._is_pattern)
+        return None if "error" in answer else TopicIds.from_json(answer)
 
     @property
     def client_names_no_topic(self) -> bool:
@@ -167,8 +167,8 @@ class KafkaSource(Source):
 
     def begin(self, spark: SparkSession, line: str, topics: Sequence[str]) -> str:
         places: dict[str, dict[str, int]] = json.loads(line)
-        for name, told in jvm.kafka_topics(spark, self._client(), sorted(places)).items():
-            first: dict[str, int] | None = told.get("earliest")
+        for name, answer in jvm.kafka_topics(spark, self._client(), sorted(places)).items():
+            first: dict[str, int] | None = answer.get("earliest")
             if first is None:  # it is gone, or nobody answers: then the batch says so
                 continue
             known = {} if name in topics else places[name]
@@ -204,8 +204,8 @@ class KafkaSource(Source):
             }
         if not isinstance(self.start, Mapping):
             return {"startingOffsets": start_option(self.start)}
-        told = jvm.kafka_topics(spark, self._client(), [self.topic])[self.topic]
-        there = [int(p) for p in told.get("earliest") or {}]
+        answer = jvm.kafka_topics(spark, self._client(), [self.topic])[self.topic]
+        there = [int(p) for p in answer.get("earliest") or {}]
         for partition in self.start:
             if there and partition not in there:
                 raise GraphError(

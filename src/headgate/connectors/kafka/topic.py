@@ -85,7 +85,7 @@ class KafkaTopic(TopicClient):
         except KafkaException as error:
             if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 return False
-            raise self._access.told(error.args[0]) from error
+            raise self._access.error(error.args[0]) from error
         self._wait_for_leaders()
         return True
 
@@ -180,31 +180,31 @@ class KafkaTopic(TopicClient):
             return False
         passing = error.retriable() or error.code() in _HARMLESS
         if error.code() != KafkaError._PARTITION_EOF and not passing:
-            raise self._access.told(error)
+            raise self._access.error(error)
         return True
 
     def _find(self) -> TopicDescription | None:
         # Unlike a look into the cluster's metadata this never makes the topic, even where brokers
         # make whatever somebody names.
-        asked = self._access.admin.describe_topics(
+        answers = self._access.admin.describe_topics(
             TopicCollection([self._topic]), request_timeout=ANSWER_SECONDS
         )
         try:
-            found: TopicDescription = self._answer(asked[self._topic])
+            found: TopicDescription = self._answer(answers[self._topic])
             return found
         except KafkaException as error:
             if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 return None
-            raise self._access.told(error.args[0]) from error
+            raise self._access.error(error.args[0]) from error
 
     def _describe(self) -> TopicDescription:
         found = self._find()
         if found is None:
-            raise self._access.told(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+            raise self._access.error(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
         return found
 
     def _wait_for_leaders(self) -> None:
-        """Until every broker that is asked next knows the topic: they learn it one by one."""
+        """Until every broker knows the topic: they learn it one by one."""
         until = time.monotonic() + ANSWER_SECONDS
         while time.monotonic() < until:
             found = self._find()
@@ -215,23 +215,23 @@ class KafkaTopic(TopicClient):
     def _offsets(self, spec: OffsetSpec, *, committed: bool) -> dict[int, int]:
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         parts = [TopicPartition(self._topic, p.id) for p in self._describe().partitions]
-        asked = self._access.admin.list_offsets(
+        answers = self._access.admin.list_offsets(
             dict.fromkeys(parts, spec), isolation_level=level, request_timeout=ANSWER_SECONDS
         )
         try:
-            return {p.partition: self._answer(asked[p]).offset for p in parts}
+            return {p.partition: self._answer(answers[p]).offset for p in parts}
         except KafkaException as error:
-            raise self._access.told(error.args[0]) from error
+            raise self._access.error(error.args[0]) from error
 
     def _retention(self) -> Retention | None:
         resource = ConfigResource(ResourceType.TOPIC, self._topic)
-        asked = self._access.admin.describe_configs([resource], request_timeout=ANSWER_SECONDS)
+        answers = self._access.admin.describe_configs([resource], request_timeout=ANSWER_SECONDS)
         try:
-            entries = self._answer(asked[resource])
+            entries = self._answer(answers[resource])
         except KafkaException as error:
             if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 return None
-            raise self._access.told(error.args[0]) from error
+            raise self._access.error(error.args[0]) from error
         settings = {name: entry.value for name, entry in entries.items()}
         policy = (settings.get("cleanup.policy") or "delete").split(",")
         millis = int(settings.get("retention.ms") or -1)
@@ -264,12 +264,14 @@ class KafkaTopic(TopicClient):
 
     def _not_acknowledged(self, tally: _Tally) -> NotAcknowledgedError:
         assert tally.error is not None
-        told = self._access.told(tally.error)
-        remedy = told.remedy
+        reported = self._access.error(tally.error)
+        remedy = reported.remedy
         if tally.error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             remedy = "make the record smaller, or raise --option message.max.bytes and the topic's "
             remedy += "max.message.bytes"
-        return NotAcknowledgedError(told.message, acknowledged=tally.acknowledged, remedy=remedy)
+        return NotAcknowledgedError(
+            reported.message, acknowledged=tally.acknowledged, remedy=remedy
+        )
 
 
 class _Tally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Sequence
+from datetime import datetime
 
 from headgate.base.errors import UsageError
 from headgate.connectors.log.files import TopicFiles
@@ -16,6 +17,7 @@ from headgate.connectors.topic_client import (
     TopicClient,
     TopicFacts,
     TopicRecord,
+    TopicTail,
 )
 
 _FOLLOW_SECONDS = 0.2
@@ -76,6 +78,18 @@ class LogTopic(TopicClient):
                 return
             yield None
             time.sleep(_FOLLOW_SECONDS)
+
+    def tail(self, limit: int, *, since: datetime | None, seconds: float) -> TopicTail:
+        if not self.exists():
+            return TopicTail((), total=0)
+        starts, ends = self._files.start_offsets(), self._files.end_offsets()
+        begin = {part: max(starts.get(part, 0), end - limit) for part, end in ends.items()}
+        found = [
+            TopicRecord(r.partition, r.offset, r.timestamp_ms, r.key, r.value)
+            for r in self._files.read(begin)
+        ]
+        found.sort(key=lambda record: (record.timestamp_ms or 0, record.offset))
+        return TopicTail(tuple(found[-limit:]), total=sum(ends.values()))
 
     def _at(self, place: Place) -> dict[int, int]:
         """The offset of a place in each partition."""

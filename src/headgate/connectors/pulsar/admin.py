@@ -26,7 +26,7 @@ _MINUTE = timedelta(minutes=1)
 
 
 class PulsarAdminError(HeadgateError):
-    """The REST interface did not answer, did not let us in, or refused what was asked."""
+    """The REST interface did not answer, did not let us in, or refused the request."""
 
     code = "PULSAR_ADMIN"
 
@@ -176,8 +176,8 @@ class PulsarAdmin:
         """
         messages = 0
         for part in self._parts(topic):
-            asked = f"{part.path}/subscription/{quote(subscription, safe='')}/analyzeBacklog"
-            found = self._ask("POST", asked, what=topic)
+            path = f"{part.path}/subscription/{quote(subscription, safe='')}/analyzeBacklog"
+            found = self._ask("POST", path, what=topic)
             if found["aborted"]:
                 return None
             messages += int(found["messages"])
@@ -186,8 +186,8 @@ class PulsarAdmin:
     def stats(self, topic: PulsarTopicName) -> dict[str, Any]:
         """What is going on at a topic, of all its partitions together."""
         kind = "partitioned-stats" if self._count(topic) else "stats"
-        asked = f"{topic.path}/{kind}?getPreciseBacklog=true"
-        found: dict[str, Any] = self._ask("GET", asked, what=topic)
+        path = f"{topic.path}/{kind}?getPreciseBacklog=true"
+        found: dict[str, Any] = self._ask("GET", path, what=topic)
         return found
 
     def created(self, topic: PulsarTopicName) -> str | None:
@@ -338,7 +338,7 @@ class PulsarAdmin:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *asked: Any) -> None:
+    def redirect_request(self, *request: Any) -> None:
         return None
 
 

@@ -89,7 +89,7 @@ def to_number(ledger: int, entry: int, batch: int) -> int:
 
 
 def from_number(number: int) -> Place:
-    """The place of such a number; a message without a batch is told as the first of one."""
+    """The place of such a number; a message without a batch counts as the first of one."""
     entry, batch = number >> _BATCH_BITS, number & (1 << _BATCH_BITS) - 1
     return Place(entry >> _ENTRY_BITS, entry & (1 << _ENTRY_BITS) - 1, batch)
 

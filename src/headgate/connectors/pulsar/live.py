@@ -12,7 +12,7 @@ from headgate.failures import Reason, broker_reason
 
 
 def java_access(access: PulsarAccess) -> dict[str, str]:
-    """An access as the kernel's Java client is told of it."""
+    """An access as the kernel's Java client gets it."""
     options = {name: value for name, value in access.options.items() if name != "admin_url"}
     return {"url": access.url, **options}
 
@@ -21,16 +21,16 @@ def find_pulsar_topics(spark: SparkSession, access: PulsarAccess, topic: str) ->
     """Ask the service whether the topic is there; a topic that is missing is not created."""
     name = PulsarTopicName.parse(topic)
     about = address_of(access.url, name)
-    told = jvm.pulsar_topics(spark, java_access(access), [str(name)])[str(name)]
-    if "error" not in told:
-        count = int(told["partitions"])
+    answer = jvm.pulsar_topics(spark, java_access(access), [str(name)])[str(name)]
+    if "error" not in answer:
+        count = int(answer["partitions"])
         parts = f"{count} partition{'s' * (count != 1)}" if count else "not partitioned"
         return [Finding(about, f"{about}: {parts}")]
-    reason = broker_reason(str(told["error"]), Reason.PULSAR)
+    reason = broker_reason(str(answer["error"]), Reason.PULSAR)
     if reason is Reason.TOPIC_MISSING:
         text = f"there is no topic {about}"
     elif reason is Reason.BROKER_UNREACHABLE:
         text = f"no Pulsar broker answers at {access.url}"
     else:
-        text = f"{reason.text} ({about}): {told.get('message')}"
+        text = f"{reason.text} ({about}): {answer.get('message')}"
     return [Finding(about, text, reason)]

@@ -42,12 +42,12 @@ class MadeOnce:
             return
         now = self._ask()
         if now is not None and now != self._created:
-            told = {
+            fields = {
                 "address": address_of(self._access.url, self._topic),
                 "was": self._created,
                 "is": now,
             }
-            raise TopicReplacedError(f"HEADGATE_TOPIC_REPLACED {json.dumps(told)}")
+            raise TopicReplacedError(f"HEADGATE_TOPIC_REPLACED {json.dumps(fields)}")
         self._ledgers.update(ledgers)
 
     def _ask(self) -> str | None:

@@ -23,7 +23,7 @@ _TRIES = 3
 _PREFETCH_BYTES = 16_000_000
 _PREFETCH_MOST = 20_000
 _silent: set[str] = set()
-"""REST interfaces that did not answer this process: they are not asked for every partition."""
+"""REST interfaces that did not answer this process: they are not queried for every partition."""
 
 
 def first_places(access: PulsarAccess, topic: str) -> dict[str, str]:
@@ -41,8 +41,8 @@ def first_places(access: PulsarAccess, topic: str) -> dict[str, str]:
             if first is not None:
                 found[str(number)] = str(first)
     except pulsar.PulsarException as error:
-        told = explain(str(failure(error, address_of(access.url, topic))))
-        raise HeadgateError(told.sentence, remedy=told.remedy) from error
+        explained = explain(str(failure(error, address_of(access.url, topic))))
+        raise HeadgateError(explained.sentence, remedy=explained.remedy) from error
     finally:
         client.shutdown()
     return found

@@ -25,8 +25,8 @@ class PulsarFailure(Exception):
     """What a reader could not do, as one line that names the reason for the driver."""
 
     def __init__(self, kind: str, where: str, message: str) -> None:
-        told = json.dumps({"kind": kind, "topic": where, "message": message})
-        super().__init__(f"HEADGATE_PULSAR {told}")
+        fields = json.dumps({"kind": kind, "topic": where, "message": message})
+        super().__init__(f"HEADGATE_PULSAR {fields}")
 
 
 @dataclass(frozen=True)

@@ -127,8 +127,8 @@ class PulsarSink(Sink):
         if not self.exactly_once:
             return None
         found = PulsarAdmin(self._access).properties(PulsarTopicName.parse(self.topic))
-        told = found.get(_OWNER + job)
-        return OutputOwner(*told.split(" ", 1)) if told and " " in told else None
+        stored = found.get(_OWNER + job)
+        return OutputOwner(*stored.split(" ", 1)) if stored and " " in stored else None
 
     def set_owner(self, job: str, owner: OutputOwner) -> None:
         if self.exactly_once:

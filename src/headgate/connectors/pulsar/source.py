@@ -40,8 +40,8 @@ class PulsarSource(Source):
 
     `start` says where a new run begins: "earliest", "latest", a time (of publishing), or the
     first message of each partition (`{0: "12:3"}`; those left out begin at the earliest).
-    With a `subscription`, which is durable, the broker keeps what no checkpoint has yet, and is
-    told of each checkpoint when it is committed. `metadata` makes columns of a message's key,
+    With a `subscription`, which is durable, the broker keeps what no checkpoint has yet; each
+    committed checkpoint is acknowledged to it. `metadata` makes columns of a message's key,
     topic, partition, publish_time, event_time, message_id and properties. `compacted` reads a
     table's topic as compaction left it.
 
@@ -159,7 +159,7 @@ class PulsarSource(Source):
             _sessions.add(spark)
         access, own = self._access()
         parts = [part for _, part in self.decoding().metadata]
-        told = {
+        options = {
             **access.options,
             "url": self.url,
             "topic": str(PulsarTopicName.parse(self.topic)),
@@ -171,7 +171,7 @@ class PulsarSource(Source):
         # a batch takes every table row that is there, so that its stream rows find them
         limit = own.get("max_records", None if table else MAX_RECORDS)
         if limit is not None:
-            told["max_records"] = limit
+            options["max_records"] = limit
         if self.subscription is not None:
-            told["subscription"] = self.subscription
-        return spark.readStream.format(FORMAT).options(**told).load()
+            options["subscription"] = self.subscription
+        return spark.readStream.format(FORMAT).options(**options).load()

@@ -30,7 +30,7 @@ TYPES = {
     "position": "BIGINT", "timestamp": "TIMESTAMP", "topic": "STRING", "message_id": "STRING",
     "properties": "MAP<STRING, STRING>", "event_time": "TIMESTAMP",
 }  # fmt: skip
-"""All columns of a message; those from `topic` on only if they are asked for."""
+"""All columns of a message; those from `topic` on only if requested."""
 ALWAYS = tuple(TYPES)[:6]
 _FIRST = "first"
 
@@ -43,8 +43,8 @@ then, so that a replay of that batch begins there, too, whatever "latest" means 
 
 
 @dataclass(frozen=True)
-class Told:
-    """What the source is told, by options."""
+class ReaderOptions:
+    """The options of the source."""
 
     access: PulsarAccess
     topic: str
@@ -56,11 +56,11 @@ class Told:
     lossy: bool
 
     @staticmethod
-    def of(options: Mapping[str, str]) -> Told:
+    def of(options: Mapping[str, str]) -> ReaderOptions:
         """Read the options."""
         access = {name: options[name] for name in ACCESS_OPTIONS if name in options}
         limit = options.get("max_records")
-        return Told(
+        return ReaderOptions(
             PulsarAccess(options["url"], access),
             options["topic"],
             options["columns"].split(","),
@@ -80,10 +80,10 @@ class PulsarDataSource(DataSource):
         return FORMAT
 
     def schema(self) -> str:
-        return ", ".join(f"{name} {TYPES[name]}" for name in Told.of(self.options).columns)
+        return ", ".join(f"{name} {TYPES[name]}" for name in ReaderOptions.of(self.options).columns)
 
     def streamReader(self, schema: StructType) -> PulsarStreamReader:
-        return PulsarStreamReader(Told.of(self.options))
+        return PulsarStreamReader(ReaderOptions.of(self.options))
 
 
 class RangeToRead(InputPartition):
@@ -96,20 +96,20 @@ class RangeToRead(InputPartition):
 class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Lives in a process beside the driver for as long as the query runs."""
 
-    def __init__(self, told: Told) -> None:
-        self._told = told
+    def __init__(self, options: ReaderOptions) -> None:
+        self._options = options
         self._client: pulsar.Client | None = None
         self._partitions: dict[int, PulsarPartition] = {}
         self._until: dict[int, Place] | None = None
         self._kept: set[int] = set()
-        self._made = MadeOnce(told.access, told.topic)
+        self._made = MadeOnce(options.access, options.topic)
 
     def initialOffset(self) -> Offset:
         # the first batch says where it began
         return {}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        limit = self._told.max_records
+        limit = self._options.max_records
         return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -134,13 +134,13 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 )
                 for number, partition in partitions.items()
             }
-        told: Offset = {
+        offset: Offset = {
             str(n): str(end) for n, end in sorted(ends.items()) if n in places or end != START
         }
         if not start:
-            return {**told, _FIRST: {str(n): str(place) for n, place in sorted(places.items())}}
-        if any(start.get(n) != end for n, end in told.items()):
-            return told
+            return {**offset, _FIRST: {str(n): str(place) for n, place in sorted(places.items())}}
+        if any(start.get(n) != end for n, end in offset.items()):
+            return offset
         if self._until is not None:
             # all is read, and this process is about to be killed: it must owe the broker nothing
             for partition in partitions.values():
@@ -154,12 +154,12 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return [
                 RangeToRead(
                     Range(
-                        self._told.access,
+                        self._options.access,
                         self._partition(number).topic,
                         number,
                         after.get(number, START),
                         place,
-                        self._told.compacted,
+                        self._options.compacted,
                         self._partition(number).prefetch,
                     )
                 )
@@ -169,7 +169,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, RangeToRead)
-        return read_range(partition.wanted, self._told.columns)
+        return read_range(partition.wanted, self._options.columns)
 
     def commit(self, end: Offset) -> None:
         with self._asking():
@@ -189,9 +189,9 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self, partitions: Mapping[int, PulsarPartition], start: Offset, *, begins: bool = False
     ) -> None:
         """See, once, that nothing is gone that a run still wants to read, and keep it so."""
-        places = {} if self._told.compacted or self._told.lossy else _places(start)
+        places = {} if self._options.compacted or self._options.lossy else _places(start)
         # a run that goes on wants what came meanwhile, also from partitions that are new to it
-        from_the_end = begins and self._told.start == "latest"
+        from_the_end = begins and self._options.start == "latest"
         for number, partition in partitions.items():
             if number not in self._kept:
                 partition.keep(places.get(number), from_the_end=from_the_end)
@@ -200,15 +200,15 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _find_partitions(self) -> dict[int, PulsarPartition]:
         """All partitions that the topic has now."""
         if self._client is None:
-            self._client = self._told.access.connect()
-        for number, name in enumerate(self._client.get_topic_partitions(self._told.topic)):
+            self._client = self._options.access.connect()
+        for number, name in enumerate(self._client.get_topic_partitions(self._options.topic)):
             if number not in self._partitions:
                 self._partitions[number] = PulsarPartition(
                     self._client,
-                    self._told.access,
+                    self._options.access,
                     name,
                     number,
-                    self._told.subscription,
+                    self._options.subscription,
                 )
         return dict(self._partitions)
 
@@ -223,7 +223,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _begin(self, partitions: Mapping[int, PulsarPartition]) -> dict[int, Place]:
         """Where a new run begins: behind these places."""
-        start = self._told.start
+        start = self._options.start
         if isinstance(start, Mapping):
             for number in start:
                 if int(number) not in partitions:
@@ -242,7 +242,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self, partition: PulsarPartition, after: Place, last: Place, rows: int | None, *,
         is_first: bool,
     ) -> Place:  # fmt: skip
-        if START != last < after and not self._told.lossy:
+        if START != last < after and not self._options.lossy:
             raise PulsarFailure(
                 "OFFSET_GONE",
                 self._where,
@@ -258,14 +258,14 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return last if rows is None else partition.end(after, last, rows)
 
     def _acknowledge(self, places: Mapping[int, Place]) -> None:
-        if self._told.subscription is not None:
+        if self._options.subscription is not None:
             for number, place in places.items():
                 if place != START:
                     self._partition(number).acknowledge(place)
 
     @property
     def _where(self) -> str:
-        return address_of(self._told.access.url, self._told.topic)
+        return address_of(self._options.access.url, self._options.topic)
 
     def _asking(self) -> _Asking:
         return _Asking(self._where)

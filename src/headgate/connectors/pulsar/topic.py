@@ -100,9 +100,9 @@ class PulsarTopic(TopicClient):
     def facts(self) -> TopicFacts:
         found = []
         for number, part in enumerate(self._parts()):
-            told = self._admin.internal(part)
-            first, last = _ends(told)
-            entries, size = int(told["numberOfEntries"]), int(told["totalSize"])
+            stats = self._admin.internal(part)
+            first, last = _ends(stats)
+            entries, size = int(stats["numberOfEntries"]), int(stats["totalSize"])
             found.append(EntryFacts(number, first, last, entries, size))
         return TopicFacts(tuple(found), self._retention())
 
@@ -127,11 +127,11 @@ class PulsarTopic(TopicClient):
             tally.failed = tally.failed or type(error).__name__
         if tally.failed is not None:
             try:
-                told = self._told(tally.failed)
-            except HeadgateError as error:  # who is asked why may be gone as well
-                told = error
+                reported = self._error(tally.failed)
+            except HeadgateError as error:  # the service that knows why may be gone as well
+                reported = error
             raise NotAcknowledgedError(
-                told.message, acknowledged=tally.acknowledged, remedy=told.remedy
+                reported.message, acknowledged=tally.acknowledged, remedy=reported.remedy
             )
 
     def read(
@@ -187,7 +187,7 @@ class PulsarTopic(TopicClient):
         patience = max(1, _TURN_MILLIS // len(parts))
         with ExitStack() as stack:
             readers = [stack.enter_context(self._reader(part, start)) for part in parts]
-            asked = time.monotonic()
+            queried_at = time.monotonic()
             while True:
                 quiet = True
                 for number, reader in enumerate(readers):
@@ -199,9 +199,9 @@ class PulsarTopic(TopicClient):
                         if _is_from(message, start):
                             yield _record(number, _id(message), message)
                 yield None
-                if quiet and time.monotonic() - asked > _ANSWER_SECONDS:
+                if quiet and time.monotonic() - queried_at > _ANSWER_SECONDS:
                     self._parts()  # tells a quiet topic from a service that is gone
-                    asked = time.monotonic()
+                    queried_at = time.monotonic()
 
     @contextmanager
     def _reader(self, part: PulsarTopicName, start: Place) -> Iterator[pulsar.Reader]:
@@ -215,7 +215,7 @@ class PulsarTopic(TopicClient):
             finally:
                 reader.close()
         except pulsar.PulsarException as error:
-            raise self._told(type(error).__name__) from error
+            raise self._error(type(error).__name__) from error
 
     def _last(self, part: PulsarTopicName) -> _Id | None:
         """The last message of a partition; None if there is none."""
@@ -264,7 +264,7 @@ class PulsarTopic(TopicClient):
             remedy=f"make it with headgate topic create {self._address}",
         )
 
-    def _told(self, said: str) -> HeadgateError:
+    def _error(self, said: str) -> HeadgateError:
         """An error of Pulsar's client, by its name, as one that a person can act on."""
         if said in _REJECTED:
             return HeadgateError(
@@ -369,7 +369,7 @@ def _millis(when: datetime) -> int:
 
 
 def _is_from(message: pulsar.Message, start: Place) -> bool:
-    """Whether it belongs to what was asked for: a service finds only about where a time begins."""
+    """Whether it belongs to the requested range: a service finds only about where a time begins."""
     return not isinstance(start, datetime) or message.publish_timestamp() >= _millis(start)
 
 

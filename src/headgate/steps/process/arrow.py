@@ -43,7 +43,7 @@ def column_state(type: type[T]) -> ColumnState[T]:
 
 
 class ArrowContext(ABC):
-    """What a vectorised handler is told beside its rows."""
+    """What a vectorised handler gets besides its rows."""
 
     keys: pa.RecordBatch
     """The keys of the batch, one row each; columns are named as in the first input."""

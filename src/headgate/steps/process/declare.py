@@ -93,7 +93,7 @@ Out: TypeAlias = Iterator[T | Tagged[Any]]
 
 
 class Context(ABC):
-    """What a handler is told beside its row."""
+    """What a handler gets besides its row."""
 
     @property
     @abstractmethod
@@ -164,7 +164,9 @@ class DeclaredState(Declared):
         self.kind, self.value, self.key = kind, value.kept(), key
         self.ttl: timedelta | None = None if ttl is None else parse_duration(ttl, what="ttl")
         if self.ttl == timedelta(0):
-            raise GraphError("ttl is 0", remedy="leave it out", location=self.location)
+            raise GraphError(
+                "ttl must be greater than zero", remedy="leave it out", location=self.location
+            )
 
 
 class DeclaredTimer(Declared):
@@ -236,10 +238,9 @@ def timer(clock: Clock = "event") -> Timer:
     """
     if clock not in ("event", "processing"):
         raise GraphError(
-            "there is no such clock",
-            expected="'event' or 'processing'",
+            "a timer's clock must be 'event' or 'processing'",
             got=repr(clock),
-            remedy="use one of the two",
+            remedy="write hg.timer('event') or hg.timer('processing')",
             location=user_location(),
         )
     return cast(Timer, DeclaredTimer(clock))

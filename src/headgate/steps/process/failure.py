@@ -1,4 +1,4 @@
-"""An error of a handler, told with the user's lines, the step, the input, the key and the row."""
+"""An error of a handler, with the user's lines, the step, the input, the key and the row."""
 
 from __future__ import annotations
 
@@ -91,13 +91,13 @@ class HandlerError(Exception):
 
     def for_jvm(self) -> str:
         """All of it in a line that is found again in what Spark says of a failure."""
-        told = {
+        fields = {
             "step": self.step,
             "text": self._text().removeprefix(f"step '{self.step}': "),
             "error": said(self.error),
             "frames": self.frames[:20],
         }
-        return f"{MARK} {json.dumps(told)}"
+        return f"{MARK} {json.dumps(fields)}"
 
 
 def _about(key: Row | None, row: Any) -> str:

@@ -191,7 +191,7 @@ class BadRow(Exception):
 
 
 class _Each:
-    """Rows of a dataclass with a start of its own, each made when it is asked for."""
+    """Rows of a dataclass with a start of its own, each made on first use."""
 
     def __init__(self, record: Record, column: pa.Array) -> None:
         self._record = record
@@ -236,7 +236,7 @@ class RowOf(Struct):
 
 
 def row_class(names: Sequence[str]) -> type[Row]:
-    """A kind of Row whose instances need not each be told the names of their fields.
+    """A kind of Row whose instances need not each get the names of their fields.
 
     >>> row_class(["a", "b"])._of(1, 2).b
     2

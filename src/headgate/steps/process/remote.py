@@ -1,4 +1,4 @@
-"""Entries of lists and maps that are too large to be sent with their key: asked for one by one."""
+"""Entries of lists and maps that are too large to be sent with their key: requested one by one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headgate.steps.process.codecs import Codec, Scalar
 
 
 class Remote:
-    """The task's side of the kernel's EntryServer; it connects when it is first asked."""
+    """The task's side of the kernel's EntryServer; it connects on the first request."""
 
     def __init__(self, port: int, secret: int) -> None:
         self._port, self._secret = port, secret
@@ -28,8 +28,8 @@ class Remote:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._stream = connection.makefile("rwb")
             self._stream.write(struct.pack(">q", self._secret))
-        asked = _written(part.encode(wanted)) if wanted else b""
-        self._stream.write(struct.pack(">bqi", store, key, len(asked)) + asked)
+        request = _written(part.encode(wanted)) if wanted else b""
+        self._stream.write(struct.pack(">bqi", store, key, len(request)) + request)
         self._stream.flush()
         parts: list[Any] = []
         values: list[Any] = []

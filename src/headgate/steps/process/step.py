@@ -212,7 +212,7 @@ def add_process(
             "on_error must be 'fail' or 'side'",
             step=name,
             got=repr(on_error),
-            remedy="use one of the two",
+            remedy="'fail' stops the job, 'side' sends the row to .errors",
             location=user_location(),
         )
     _check_inputs(plan, name, inputs)

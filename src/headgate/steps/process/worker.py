@@ -61,7 +61,7 @@ def _run_arrow(wire: Wire, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
 
 @contextmanager
 def _opened(wire: Wire) -> Iterator[None]:
-    """Open the function and close it again; what it raises is told as the driver reads it."""
+    """Open the function and close it again; an error goes to the driver in its form."""
     function = wire.function
     try:
         with _told(wire, "open", "before the first row of a task"):
@@ -69,7 +69,7 @@ def _opened(wire: Wire) -> Iterator[None]:
         try:
             yield
         except BaseException:
-            with suppress(Exception):  # what went wrong first is to be told
+            with suppress(Exception):  # the first error is the one to report
                 function.close()
             raise
         with _told(wire, "close", "after the last row of a task"):

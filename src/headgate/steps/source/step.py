@@ -134,7 +134,7 @@ def add_source(
             "malformed must be 'fail' or 'side'",
             step=name,
             got=repr(malformed),
-            remedy="use one of the two",
+            remedy="'fail' stops the job, 'side' sends the record to .malformed",
             location=user_location(),
         )
     if malformed == "side" and not isinstance(source, Source):

@@ -134,7 +134,7 @@ def _positive(value: Duration, what: str) -> timedelta:
     duration = parse_duration(value, what=what)
     if duration < timedelta(milliseconds=1) or duration.microseconds % 1000:
         raise GraphError(
-            f"{what} is not a whole number of milliseconds above 0",
+            f"{what} must be a whole number of milliseconds greater than zero",
             got=repr(value),
             remedy='give a duration such as "5 minutes"',
             location=user_location(),
@@ -154,7 +154,7 @@ def tumbling(size: Duration, *, offset: Duration = "0 seconds") -> Window:
         _positive(shift, "the window's offset")
     if shift >= length:
         raise GraphError(
-            "the window's offset is not below its size",
+            "the window's offset must be less than its size",
             expected=f"less than {spell_duration(length)}",
             got=spell_duration(shift),
             remedy="take the rest of its division by the size",
@@ -202,7 +202,7 @@ def count_window(size: int, *, every: int | None = None) -> Window:
     for number, what in ((size, "size"), (step, "every")):
         if not isinstance(number, int) or isinstance(number, bool) or number < 1:
             raise GraphError(
-                f"the {what} of a count window is a number of rows above 0",
+                f"the {what} of a count window must be a number of rows greater than zero",
                 got=repr(number),
                 remedy="give one, for instance count_window(10)",
                 location=user_location(),
@@ -230,7 +230,7 @@ def every(interval: Duration, *, clock: Clock = "event") -> Trigger:
         raise GraphError(
             "the clock of every must be 'event' or 'processing'",
             got=repr(clock),
-            remedy="use one of the two",
+            remedy="write every(...) for event time, or every(..., clock='processing')",
             location=user_location(),
         )
     return Every(_positive(interval, "the interval of every"), clock)
@@ -244,7 +244,7 @@ def after_count(count: int) -> Trigger:
     """
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise GraphError(
-            "after_count needs a number of rows above 0",
+            "after_count must be a number of rows greater than zero",
             got=repr(count),
             remedy="give one, for instance after_count(10)",
             location=user_location(),

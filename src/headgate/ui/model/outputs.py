@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections import deque
-from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 
 from headgate.base.errors import HeadgateError, NotFoundError
 from headgate.base.secrets import shown
-from headgate.connectors.log.files import TopicFiles
-from headgate.connectors.topic_client import TopicRecord
-from headgate.connectors.topics import open_topic
+from headgate.connectors.topic_client import TopicRecord, TopicTail
+from headgate.connectors.topics import is_topic, open_topic
 from headgate.home.layout import RunHome
 from headgate.home.times import from_ms
 from headgate.ui.model.roles import address_of, is_sink
@@ -45,7 +40,7 @@ class OutputView(View):
     sink: str
     address: str
     records: int | None
-    """How many a topic of files holds."""
+    """How many the topic holds, where that is known."""
     rows: tuple[OutputRow, ...]
     text: str | None
     """Why there are none, or not all."""
@@ -72,62 +67,29 @@ def output_view(job: str, run: RunHome | None, sink: str, *, limit: int) -> Outp
     if step is None:
         raise NotFoundError(f"job '{job}' has no such sink")
     address = address_of(step)
-    count: int | None = None
-    text: str | None = None
-    found: list[TopicRecord] = []
+    tail, text = TopicTail(()), None
     try:
-        if address.startswith("log:"):
-            count, found = _tail_of_files(address.removeprefix("log:"), limit)
-        elif address.startswith(("kafka:", "pulsar")):
-            found, text = _tail_of_broker(address, run, limit)
+        if is_topic(address):
+            tail = open_topic(address).tail(limit, since=_since(run), seconds=_SECONDS)
+            if tail.cut:
+                text = f"there is more than could be read in {_SECONDS:.0f} seconds"
         else:
             text = "only topics can be read here"
     except HeadgateError as error:
         text = str(error)
-    if not found and text is None:
+    if not tail.records and text is None:
         text = "nothing has been written to it yet"
     return OutputView(
-        job, sink, shown("", address), count, tuple(_row(record) for record in found), text
+        job, sink, shown("", address), tail.total, tuple(map(_row, tail.records)), text
     )
 
 
-def _tail_of_files(path: str, limit: int) -> tuple[int, list[TopicRecord]]:
-    topic = TopicFiles(path)
-    if not topic.exists():
-        return 0, []
-    starts, ends = topic.start_offsets(), topic.end_offsets()
-    begin = {part: max(starts.get(part, 0), end - limit) for part, end in ends.items()}
-    found = [
-        TopicRecord(r.partition, r.offset, r.timestamp_ms, r.key, r.value)
-        for r in topic.read(begin)
-    ]
-    found.sort(key=lambda record: (record.timestamp_ms or 0, record.offset))
-    return sum(ends.values()), found[-limit:]
-
-
-def _tail_of_broker(
-    address: str, run: RunHome | None, limit: int
-) -> tuple[list[TopicRecord], str | None]:
-    """What came to a broker's topic in the minutes before the newest checkpoint, and since."""
+def _since(run: RunHome | None) -> datetime | None:
+    """Some minutes before the newest checkpoint: a broker is read from there on."""
     record = run.latest_checkpoint() if run else None
     if record is None or record.completed_at is None:
-        return [], None
-    since = record.completed_at.astimezone(UTC) - _BACK
-    kept: deque[TopicRecord] = deque(maxlen=limit)
-    ends = time.monotonic() + _SECONDS
-    with closing(open_topic(address).read(since)) as records:
-        for one in _before(records, ends):
-            kept.append(one)
-    late = time.monotonic() >= ends
-    return list(kept), "there is more than could be read in 5 seconds" if late else None
-
-
-def _before(records: Iterator[TopicRecord | None], ends: float) -> Iterator[TopicRecord]:
-    for record in records:
-        if record is not None:
-            yield record
-        if time.monotonic() >= ends:
-            return
+        return None
+    return record.completed_at.astimezone(UTC) - _BACK
 
 
 def _row(record: TopicRecord) -> OutputRow:
