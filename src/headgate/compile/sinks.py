@@ -40,7 +40,7 @@ class Writer:
 def sink_row(arrival: Arrival) -> DataFrame:
     """A sink's rows: first the parts of a record that it makes, then the row's own columns."""
     sink = _sink_of(arrival.node)
-    made = sink.lead()
+    made = sink.hidden_columns()
     hidden = [c for c in CARRIED if c in arrival.rows.columns]
     rows = arrival.rows.drop(*hidden) if hidden else arrival.rows
     if not made:
@@ -50,7 +50,7 @@ def sink_row(arrival: Arrival) -> DataFrame:
         # brokers place records by the bytes of their key
         rows, made = _normal_key(rows, key, made)
     parts = [
-        sink.lead_column(part, column(expression))
+        sink.hidden_column(part, column(expression))
         .cast(types[PREFIX + part].dataType)
         .alias(PREFIX + part)
         for part, expression in made.items()
@@ -98,10 +98,10 @@ class Sinks:
         schemas = []
         for node in nodes:
             (edge,) = node.step.inputs
-            lead = node.schemas["parts"].fields if _sink_of(node).lead() else []
-            own_value = PREFIX + "value" in [f.name for f in lead]
+            hidden = node.schemas["parts"].fields if _sink_of(node).hidden_columns() else []
+            own_value = PREFIX + "value" in [f.name for f in hidden]
             rows = [] if own_value else job.node(edge.step).schemas[edge.output].fields
-            schemas.append(StructType(lead + rows))
+            schemas.append(StructType(hidden + rows))
         return Sinks(nodes, tuple(schemas))
 
     def number(self, step: str) -> int:
@@ -170,6 +170,7 @@ class Sinks:
     def spec(self, writer: Writer) -> dict[str, Any]:
         """What the kernel's writer reads."""
         sinks: list[dict[str, Any]] = [
-            _sink_of(n).spec().to_json(n.step.id, lead=list(_sink_of(n).lead())) for n in self.nodes
+            _sink_of(n).spec().to_json(n.step.id, hidden=list(_sink_of(n).hidden_columns()))
+            for n in self.nodes
         ]
         return {**asdict(writer), "sinks": sinks}

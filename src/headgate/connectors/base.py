@@ -132,16 +132,16 @@ class Sink:
         """Whether the kernel sorts the sink's rows, task by task, by all that they contain."""
         return False
 
-    def lead(self) -> Mapping[str, Expr]:
+    def hidden_columns(self) -> Mapping[str, Expr]:
         """What the writer needs beside the row, by the part of a record that it becomes."""
         return {} if self.key is None else {"key": self.key}
 
-    def lead_type(self, part: str, kind: DataType) -> DataType:
-        """The type of a part of `lead` as it is written; raise if it cannot be made of `kind`."""
+    def hidden_type(self, part: str, kind: DataType) -> DataType:
+        """The type of a hidden column as it is written; raise if it cannot be made of `kind`."""
         return StringType()
 
-    def lead_column(self, part: str, made: Column) -> Column:
-        """A part of `lead` in the form of its `lead_type`."""
+    def hidden_column(self, part: str, made: Column) -> Column:
+        """A hidden column in the form of its `hidden_type`."""
         return made
 
     def check_rows(self, rows: StructType) -> None:
@@ -217,14 +217,14 @@ class SinkSpec:
     path: str = ""
     options: Mapping[str, Any] | None = None
 
-    def to_json(self, name: str, *, lead: Sequence[str]) -> dict[str, Any]:
+    def to_json(self, name: str, *, hidden: Sequence[str]) -> dict[str, Any]:
         """The sink's part of the writer's specification."""
         return {
             "name": name,
             "kind": self.kind,
             "path": self.path,
-            "key": "__hg_key" if "key" in lead else None,
-            "lead": list(lead),
+            "key": "__hg_key" if "key" in hidden else None,
+            "hidden": list(hidden),
             **(self.options or {}),
         }
 

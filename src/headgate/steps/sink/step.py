@@ -67,11 +67,13 @@ def add_sink(port: Port, name: str, sink: Sink) -> Node:
     with _located(name):
         sink.describe()
     parts = StructType()
-    for part, expression in sink.lead().items():
+    for part, expression in sink.hidden_columns().items():
         parts = parts.add(_part(port, name, sink, part, expression))
     with _located(name):
         sink.check_rows(port.schema)
-    texts = {part: expression_text(expression) for part, expression in sink.lead().items()}
+    texts = {
+        part: expression_text(expression) for part, expression in sink.hidden_columns().items()
+    }
     return plan.add(
         name,
         SinkStep(sink, texts),
@@ -88,7 +90,7 @@ def _part(port: Port, step: str, sink: Sink, part: str, expression: Expr) -> Str
     typed = analysed(port.prototype(), step, lambda df: df.select(made), f"the sink's {part}")
     port.plan.note_changing(step, typed)
     with _located(step):
-        return StructField(PREFIX + part, sink.lead_type(part, typed.schema[0].dataType))
+        return StructField(PREFIX + part, sink.hidden_type(part, typed.schema[0].dataType))
 
 
 @contextmanager
