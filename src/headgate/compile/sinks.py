@@ -18,6 +18,7 @@ from headgate.graph.analysis import column
 from headgate.graph.hidden import CARRIED, PREFIX
 from headgate.graph.operation import Shape
 from headgate.graph.plan import BuiltJob, Node
+from headgate.jvm.python_sinks import BatchWriter
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,12 @@ class Sinks:
     def exactly_once(self) -> bool:
         """Whether any of the sinks is written exactly once."""
         return any(_sink_of(n).exactly_once for n in self.nodes)
+
+    @property
+    def batch_writers(self) -> dict[str, BatchWriter]:
+        """What writes the batches of sinks that Python writes, by sink."""
+        found = {name: sink.batch_writer(name) for name, sink in self.by_name.items()}
+        return {name: writer for name, writer in found.items() if writer is not None}
 
     def need_clients(self, spark: SparkSession) -> None:
         """Bring the jars that the sinks' writers need to the session."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType, StringType, StructType
@@ -13,6 +13,9 @@ from pyspark.sql.types import DataType, StringType, StructType
 from headgate.base.errors import GraphError
 from headgate.base.topic_ids import TopicIds
 from headgate.failures import Reason
+
+if TYPE_CHECKING:
+    from headgate.jvm.python_sinks import BatchWriter
 
 Expr: TypeAlias = Column | str
 StartPosition: TypeAlias = Literal["earliest", "latest"] | datetime | Mapping[int, int]
@@ -186,6 +189,14 @@ class Sink:
 
     def set_owner(self, job: str, owner: OutputOwner) -> None:
         """Write down who writes there, if the kernel does not."""
+
+    def config(self) -> Mapping[str, Any]:
+        """What makes it another sink if it changes, beside its address: plain JSON values."""
+        return {}
+
+    def batch_writer(self, step: str) -> BatchWriter | None:
+        """What the kernel calls on the driver with a batch's rows, if Python writes them."""
+        return None
 
     def spec(self) -> SinkSpec:
         """What the kernel's writer reads."""

@@ -38,10 +38,11 @@ class SinkStep(Operation):
         return SinkStep(sink, self.parts)
 
     def config(self) -> Mapping[str, Any]:
-        return dict(self.parts)
+        own = dict(self.to.config())
+        return {**self.parts, "own": own} if own else dict(self.parts)
 
     def labels(self) -> Mapping[str, str]:
-        return dict(self.parts)
+        return {**self.parts, **{name: str(value) for name, value in self.to.config().items()}}
 
     def check(self) -> None:
         self.to.check()
@@ -59,7 +60,7 @@ def add_sink(port: Port, name: str, sink: Sink) -> Node:
         raise GraphError(
             "a sink is needed here",
             step=name,
-            expected="a topic, LogSink, FilesSink, ConsoleSink, ...",
+            expected="a topic, FilesSink, ForeachBatchSink, an object of a PythonSink, ...",
             got=repr(sink),
             remedy="give a sink",
             location=user_location(),
