@@ -41,7 +41,7 @@ def write_with(spark: SparkSession, spec: str, writers: Mapping[str, BatchWriter
     """Let these functions write the batches of sinks, by their names, of the run of a spec."""
     if not writers:
         return
-    ensure_callback_server_started(spark.sparkContext._gateway)
+    ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
     api = kernel_api(spark, "QueryApi")
     for sink, write in writers.items():
         api.writeWith(spec, sink, _PythonBatchWriter(spark, write))

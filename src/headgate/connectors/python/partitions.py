@@ -106,7 +106,7 @@ def run_task(payload: bytes, rows: Iterator[Any]) -> tuple[int, bytes, Any]:
         given = work.sink.write(rows, work.batch, partition)
         if isgenerator(given):
             raise TypeError("write must return its message, got a generator: it must not yield")
-        message: bytes = cloudpickle.dumps(given)
+        message: bytes = cloudpickle.dumps(given)  # type: ignore[no-untyped-call]
     except FAILURES as error:
         raise UserCodeError(work.step, "write", work.batch, error, partition) from error
     answer = pa.RecordBatch.from_arrays(
