@@ -170,7 +170,7 @@ class Job:
 
     def sink(self, topic: str, **other: Any) -> dict[str, Any]:
         return {
-            "name": topic, "kind": "kafka", "path": topic, "key": None, "lead": [],
+            "name": topic, "kind": "kafka", "path": topic, "key": None, "hidden": [],
             "delivery": "exactly_once", "transaction_timeout_ms": 60000, "marker_topic": MARKERS,
             "client": self.client, **other,
         }  # fmt: skip

@@ -64,10 +64,10 @@ class Job:
             "IF(id % 2 = 1, struct(k AS __hg_lead_key, id), NULL) AS r1",
         )
 
-    def sink(self, topic: str, *lead: str, **other: Any) -> dict[str, Any]:
+    def sink(self, topic: str, *hidden: str, **other: Any) -> dict[str, Any]:
         return {
             "name": topic, "kind": "pulsar", "path": f"persistent://public/default/{topic}",
-            "lead": list(lead), "delivery": "exactly_once", "access": {"url": self.pulsar.url},
+            "hidden": list(hidden), "delivery": "exactly_once", "access": {"url": self.pulsar.url},
             "entry_rows": 2, **other,
         }  # fmt: skip
 

@@ -10,12 +10,12 @@ from confluent_kafka import Producer
 
 from tests.kernel.kafka_support import Job, Kafka
 
-LEAD = ["key", "value", "headers", "timestamp"]
+HIDDEN = ["key", "value", "headers", "timestamp"]
 
 
-def _write(job: Job, topic: str, struct: str, lead: list[str], **other: Any) -> None:
+def _write(job: Job, topic: str, struct: str, hidden: list[str], **other: Any) -> None:
     frame = job.rows().selectExpr("0 AS __hg_sink", f"struct({struct}) AS r0")
-    job.run(frame, job.spec(job.sink(topic, lead=lead, **other)))
+    job.run(frame, job.spec(job.sink(topic, hidden=hidden, **other)))
 
 
 @pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
@@ -29,7 +29,7 @@ def test_should_write_key_value_headers_and_timestamp(
         "IF(id = 8, NULL, CONCAT('v', id)) AS __hg_value,"
         "IF(id = 7, NULL, map('n', CAST(id AS STRING), 'none', NULL)) AS __hg_headers,"
         "timestamp_micros(1700000000000999 + id) AS __hg_timestamp, id",
-        LEAD, delivery=delivery,
+        HIDDEN, delivery=delivery,
     )  # fmt: skip
     found = {(m.key() or b"").decode(): m for m in kafka.read(out)}
     assert len(found) == 10

@@ -63,11 +63,13 @@ class CompiledJob:
         With `drain` event time ends then: every window is closed. `event_time` is how far the
         sources were when the run was left.
         """
+        spec = json.dumps(self.spec(writer))
+        jvm.write_with(self.frame.sparkSession, spec, self.sinks.batch_writers)
         return jvm.start(
             self.frame,
             name=writer.job,
             checkpoint=checkpoint,
-            spec=json.dumps(self.spec(writer)),
+            spec=spec,
             every=None if bounded else every,
             drain=drain and self.windows,
             event_time=self._event_time(event_time or {}),

@@ -18,6 +18,7 @@ from headgate.graph.analysis import column
 from headgate.graph.hidden import CARRIED, PREFIX
 from headgate.graph.operation import Shape
 from headgate.graph.plan import BuiltJob, Node
+from headgate.jvm.python_sinks import BatchWriter
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Writer:
 def sink_row(arrival: Arrival) -> DataFrame:
     """A sink's rows: first the parts of a record that it makes, then the row's own columns."""
     sink = _sink_of(arrival.node)
-    made = sink.lead()
+    made = sink.hidden_columns()
     hidden = [c for c in CARRIED if c in arrival.rows.columns]
     rows = arrival.rows.drop(*hidden) if hidden else arrival.rows
     if not made:
@@ -50,7 +51,7 @@ def sink_row(arrival: Arrival) -> DataFrame:
         # brokers place records by the bytes of their key
         rows, made = _normal_key(rows, key, made)
     parts = [
-        sink.lead_column(part, column(expression))
+        sink.hidden_column(part, column(expression))
         .cast(types[PREFIX + part].dataType)
         .alias(PREFIX + part)
         for part, expression in made.items()
@@ -98,10 +99,10 @@ class Sinks:
         schemas = []
         for node in nodes:
             (edge,) = node.step.inputs
-            lead = node.schemas["parts"].fields if _sink_of(node).lead() else []
-            own_value = PREFIX + "value" in [f.name for f in lead]
+            hidden = node.schemas["parts"].fields if _sink_of(node).hidden_columns() else []
+            own_value = PREFIX + "value" in [f.name for f in hidden]
             rows = [] if own_value else job.node(edge.step).schemas[edge.output].fields
-            schemas.append(StructType(lead + rows))
+            schemas.append(StructType(hidden + rows))
         return Sinks(nodes, tuple(schemas))
 
     def number(self, step: str) -> int:
@@ -162,6 +163,12 @@ class Sinks:
         """Whether any of the sinks is written exactly once."""
         return any(_sink_of(n).exactly_once for n in self.nodes)
 
+    @property
+    def batch_writers(self) -> dict[str, BatchWriter]:
+        """What writes the batches of sinks that Python writes, by sink."""
+        found = {name: sink.batch_writer(name) for name, sink in self.by_name.items()}
+        return {name: writer for name, writer in found.items() if writer is not None}
+
     def need_clients(self, spark: SparkSession) -> None:
         """Bring the jars that the sinks' writers need to the session."""
         for node in self.nodes:
@@ -170,6 +177,7 @@ class Sinks:
     def spec(self, writer: Writer) -> dict[str, Any]:
         """What the kernel's writer reads."""
         sinks: list[dict[str, Any]] = [
-            _sink_of(n).spec().to_json(n.step.id, lead=list(_sink_of(n).lead())) for n in self.nodes
+            _sink_of(n).spec().to_json(n.step.id, hidden=list(_sink_of(n).hidden_columns()))
+            for n in self.nodes
         ]
         return {**asdict(writer), "sinks": sinks}

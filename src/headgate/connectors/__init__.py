@@ -9,16 +9,20 @@ from headgate.connectors.kafka.source import KafkaSource
 from headgate.connectors.log.connector import LogSink, LogSource
 from headgate.connectors.pulsar.sink import PulsarSink
 from headgate.connectors.pulsar.source import PulsarSource
+from headgate.connectors.python import Batch, ForeachBatchSink, PythonSink
 
 __all__ = [
+    "Batch",
     "ConsoleSink",
     "FilesSink",
+    "ForeachBatchSink",
     "KafkaSink",
     "KafkaSource",
     "LogSink",
     "LogSource",
     "PulsarSink",
     "PulsarSource",
+    "PythonSink",
     "Sink",
     "Source",
     "StartPosition",

@@ -106,8 +106,8 @@ class Topic(Source, Sink):
     def exactly_once(self) -> bool:
         return self._sink.exactly_once
 
-    def lead(self) -> Mapping[str, Expr]:
-        return self._sink.lead()
+    def hidden_columns(self) -> Mapping[str, Expr]:
+        return self._sink.hidden_columns()
 
     @property
     def by_task(self) -> bool:
@@ -117,11 +117,11 @@ class Topic(Source, Sink):
     def sorts(self) -> bool:
         return self._sink.sorts
 
-    def lead_type(self, part: str, kind: DataType) -> DataType:
-        return self._sink.lead_type(part, kind)
+    def hidden_type(self, part: str, kind: DataType) -> DataType:
+        return self._sink.hidden_type(part, kind)
 
-    def lead_column(self, part: str, made: Column) -> Column:
-        return self._sink.lead_column(part, made)
+    def hidden_column(self, part: str, made: Column) -> Column:
+        return self._sink.hidden_column(part, made)
 
     def check_rows(self, rows: StructType) -> None:
         self._sink.check_rows(rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType, StringType, StructType
@@ -13,6 +13,9 @@ from pyspark.sql.types import DataType, StringType, StructType
 from headgate.base.errors import GraphError
 from headgate.base.topic_ids import TopicIds
 from headgate.failures import Reason
+
+if TYPE_CHECKING:
+    from headgate.jvm.python_sinks import BatchWriter
 
 Expr: TypeAlias = Column | str
 StartPosition: TypeAlias = Literal["earliest", "latest"] | datetime | Mapping[int, int]
@@ -132,16 +135,16 @@ class Sink:
         """Whether the kernel sorts the sink's rows, task by task, by all that they contain."""
         return False
 
-    def lead(self) -> Mapping[str, Expr]:
+    def hidden_columns(self) -> Mapping[str, Expr]:
         """What the writer needs beside the row, by the part of a record that it becomes."""
         return {} if self.key is None else {"key": self.key}
 
-    def lead_type(self, part: str, kind: DataType) -> DataType:
-        """The type of a part of `lead` as it is written; raise if it cannot be made of `kind`."""
+    def hidden_type(self, part: str, kind: DataType) -> DataType:
+        """The type of a hidden column as it is written; raise if it cannot be made of `kind`."""
         return StringType()
 
-    def lead_column(self, part: str, made: Column) -> Column:
-        """A part of `lead` in the form of its `lead_type`."""
+    def hidden_column(self, part: str, made: Column) -> Column:
+        """A hidden column in the form of its `hidden_type`."""
         return made
 
     def check_rows(self, rows: StructType) -> None:
@@ -187,6 +190,14 @@ class Sink:
     def set_owner(self, job: str, owner: OutputOwner) -> None:
         """Write down who writes there, if the kernel does not."""
 
+    def config(self) -> Mapping[str, Any]:
+        """What makes it another sink if it changes, beside its address: plain JSON values."""
+        return {}
+
+    def batch_writer(self, step: str) -> BatchWriter | None:
+        """What the kernel calls on the driver with a batch's rows, if Python writes them."""
+        return None
+
     def spec(self) -> SinkSpec:
         """What the kernel's writer reads."""
         raise NotImplementedError
@@ -217,14 +228,14 @@ class SinkSpec:
     path: str = ""
     options: Mapping[str, Any] | None = None
 
-    def to_json(self, name: str, *, lead: Sequence[str]) -> dict[str, Any]:
+    def to_json(self, name: str, *, hidden: Sequence[str]) -> dict[str, Any]:
         """The sink's part of the writer's specification."""
         return {
             "name": name,
             "kind": self.kind,
             "path": self.path,
-            "key": "__hg_key" if "key" in lead else None,
-            "lead": list(lead),
+            "key": "__hg_key" if "key" in hidden else None,
+            "hidden": list(hidden),
             **(self.options or {}),
         }
 

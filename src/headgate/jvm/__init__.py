@@ -50,6 +50,7 @@ from headgate.jvm.operators import (
     window,
     window_problem,
 )
+from headgate.jvm.python_sinks import write_with
 from headgate.jvm.query import (
     arm_crash,
     await_sections,
@@ -132,4 +133,5 @@ __all__ = [
     "verify_files",
     "window",
     "window_problem",
+    "write_with",
 ]

@@ -7,7 +7,8 @@ import json
 import shutil
 import tempfile
 from base64 import b64encode
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -33,10 +34,18 @@ from headgate.state import ROWS, StateReader, StateView
 from headgate.testing.rows import row_of
 from headgate.testing.stand_in import StandInJob
 
-CrashPoint: TypeAlias = Literal["before_sink", "after_sink", "before_commit", "after_commit"]
+CrashPoint: TypeAlias = Literal[
+    "before_sink", "mid_sink", "after_sink", "before_commit", "after_commit"
+]
+ReadSink: TypeAlias = Callable[[], Iterable[Mapping[str, Any]]]
 Record: TypeAlias = Mapping[str, Any] | object
 When: TypeAlias = datetime | str
-_POINTS = {"before_sink": "before_sink", "after_sink": "after_sink", "before_commit": "after_sink"}
+_POINTS = {
+    "before_sink": "before_sink",
+    "mid_sink": "mid_sink",
+    "after_sink": "after_sink",
+    "before_commit": "after_sink",
+}
 _INTERNAL = ("state_", "waiting_")
 
 
@@ -50,16 +59,25 @@ class JobDriver:
             t.send("orders", {"id": 7, "user_id": 2}).run()
             assert t.rows("enriched") == []
             assert [r["id"] for r in t.rows("missing_users")] == [7]
+
+    A sink of your own in Python is written as the job says if `real_sinks` has a function for it
+    that reads all of its rows: `JobDriver(job, real_sinks={"visits": read_table})`.
     """
 
     def __init__(
-        self, job: JobDef, *, params: Mapping[str, str] | None = None, parallelism: int = 2
+        self,
+        job: JobDef,
+        *,
+        params: Mapping[str, str] | None = None,
+        parallelism: int = 2,
+        real_sinks: Mapping[str, ReadSink] | None = None,
     ) -> None:
+        self._real = {name: _RealSink(read) for name, read in (real_sinks or {}).items()}
         self._original = job
         self._params = dict(params or {})
         self._parallelism = parallelism
         self._folder = Path(tempfile.mkdtemp(prefix="headgate-test-"))
-        self._job = StandInJob.of(job, self._folder)
+        self._job = StandInJob.of(job, self._folder, self._real)
         self._read: dict[str, dict[int, int]] = {}
         self._spark: SparkSession | None = None
         self._built: BuiltJob | None = None
@@ -72,6 +90,9 @@ class JobDriver:
     def __enter__(self) -> Self:
         self._spark = get_session(parallelism=self._parallelism)
         self._build()
+        for name, real in self._real.items():
+            self._sink_schema(name)
+            real.fresh()  # what was there before is not the job's
         return self
 
     def __exit__(
@@ -187,6 +208,8 @@ class JobDriver:
     def rows(self, sink: str) -> list[dict[str, Any]]:
         """The committed rows of a sink since the last call, in no particular order."""
         schema = self._sink_schema(sink)
+        if sink in self._real:
+            return self._real[sink].fresh()
         topic = self._job.sink(sink)
         if not topic.exists():
             return []
@@ -266,7 +289,10 @@ class JobDriver:
         return self
 
     def crash(self, at: CrashPoint = "after_sink") -> Self:
-        """Process what was sent, but die at a point of the batch's commit."""
+        """Process what was sent, but die at a point of the batch's commit.
+
+        `mid_sink` is when the first sink that has rows has written them, and has not noted it yet.
+        """
         if at == "after_commit":
             self.run()
             return self
@@ -306,7 +332,7 @@ class JobDriver:
         """Go on from the last checkpoint or a snapshot: after a crash, or with a changed job."""
         if job is not None:
             self._original = job
-            self._job = StandInJob.of(job, self._folder)
+            self._job = StandInJob.of(job, self._folder, self._real)
             self._build()
         self._from = snapshot
         self._allow_dropped_state = allow_dropped_state
@@ -314,6 +340,26 @@ class JobDriver:
             self._parallelism = parallelism
             self._requested = parallelism
         return self
+
+
+class _RealSink:
+    """A sink that is written as the job says, and the rows of it that were seen."""
+
+    def __init__(self, read: ReadSink) -> None:
+        self._read = read
+        self._seen: Counter[str] = Counter()
+
+    def fresh(self) -> list[dict[str, Any]]:
+        """The rows that have come since the last call; a row may be there several times."""
+        found: list[dict[str, Any]] = []
+        now: Counter[str] = Counter()
+        for row in map(dict, self._read()):
+            text = json.dumps(row, default=str, sort_keys=True)
+            now[text] += 1
+            if now[text] > self._seen[text]:
+                found.append(row)
+        self._seen = now
+        return found
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""A job whose sources and sinks are embedded topics in a folder, whatever they were."""
+"""A job whose sources and sinks are embedded topics in a folder, but for sinks that are kept."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,12 +24,17 @@ class StandInJob(JobDef):
 
     folder: Path = Path()
     partitions: int = 2
+    real_sinks: frozenset[str] = frozenset()
+    """Those that are written as the job says."""
 
     @staticmethod
-    def of(job: JobDef, folder: Path) -> StandInJob:
+    def of(job: JobDef, folder: Path, real_sinks: Collection[str] = ()) -> StandInJob:
         """The stand-in of a job."""
         # a test sees the first failure, and not after the job's delays
-        return StandInJob(job.name, job.checkpoints, no_restart(), job.function, folder)
+        return StandInJob(
+            job.name, job.checkpoints, no_restart(), job.function, folder,
+            real_sinks=frozenset(real_sinks),
+        )  # fmt: skip
 
     def build(
         self,
@@ -62,7 +67,7 @@ class StandInJob(JobDef):
                 topic.create(self.partitions)
             source = LogSource(str(topic.path), node.schemas["out"])
             return self._with(node, operation.reading(source))
-        if operation.sink is not None:
+        if operation.sink is not None and name not in self.real_sinks:
             # rows as they are, with no key or value
             return self._with(node, operation.writing(LogSink(str(self.sink(name).path))))
         return node

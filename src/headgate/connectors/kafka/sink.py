@@ -63,7 +63,7 @@ class KafkaSink(Sink):
     def describe(self) -> str:
         return f"kafka://{self.servers}/{self.topic}"
 
-    def lead(self) -> Mapping[str, Expr]:
+    def hidden_columns(self) -> Mapping[str, Expr]:
         parts = {
             "key": self.key,
             "value": self.value,
@@ -76,7 +76,7 @@ class KafkaSink(Sink):
     def by_task(self) -> bool:
         return self.exactly_once
 
-    def lead_type(self, part: str, kind: DataType) -> DataType:
+    def hidden_type(self, part: str, kind: DataType) -> DataType:
         return written_type(part, kind, _PARTS)
 
     def check(self) -> None:

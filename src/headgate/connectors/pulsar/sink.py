@@ -67,7 +67,7 @@ class PulsarSink(Sink):
     def describe(self) -> str:
         return address_of(self.url, self.topic)
 
-    def lead(self) -> Mapping[str, Expr]:
+    def hidden_columns(self) -> Mapping[str, Expr]:
         parts = {
             # first, since rows are sorted by their columns from left to right
             "order_by": self.order_by if self.exactly_once else None,
@@ -86,11 +86,11 @@ class PulsarSink(Sink):
     def sorts(self) -> bool:
         return self.exactly_once
 
-    def lead_type(self, part: str, kind: DataType) -> DataType:
+    def hidden_type(self, part: str, kind: DataType) -> DataType:
         written = written_type(part, kind, _PARTS)
         return _PROPERTIES if part == "properties" else written
 
-    def lead_column(self, part: str, made: Column) -> Column:
+    def hidden_column(self, part: str, made: Column) -> Column:
         return F.array_sort(F.map_entries(made)) if part == "properties" else made
 
     def check_rows(self, rows: StructType) -> None:

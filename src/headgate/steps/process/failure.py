@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import sysconfig
-import traceback
-from pathlib import Path
 from types import GeneratorType
 from typing import Any
 
 from pyspark.sql import Row
 
+from headgate.failures.user_code import FAILURES, MARK, all_frames, line_of, said, user_frames
 from headgate.steps.process.codecs import shortened
 from headgate.steps.process.returned import NotRows
 
-_OURS = str(Path(__file__).resolve().parents[2])
-_LIBRARIES = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib"))
-MARK = "HEADGATE_HANDLER"
-# a handler that calls sys.exit would end Python's worker without a word of where it was
-FAILURES = (Exception, SystemExit)
+__all__ = ["FAILURES", "MARK", "HandlerError", "error_row", "key_text", "said", "user_lines"]
 
 
 def user_lines(error: BaseException, given: Any = None) -> list[str]:
@@ -27,17 +20,12 @@ def user_lines(error: BaseException, given: Any = None) -> list[str]:
     An error about what a handler gave went through none of the handler's: there it is where the
     generator `given` waits, or where the handler begins that gave no rows.
     """
-    frames = list(traceback.extract_tb(error.__traceback__))
-    mine = [
-        f
-        for f in frames
-        if not f.filename.startswith((_OURS, *_LIBRARIES, "<")) and "/pyspark/" not in f.filename
-    ]
+    mine = user_frames(error)
     if not mine and isinstance(error, NotRows):
         return [error.line]
     if not mine and (waiting := _waiting(given)):
         return waiting
-    return [f"{f.filename}:{f.lineno}" for f in mine or frames]
+    return mine or all_frames(error)
 
 
 def _waiting(given: Any) -> list[str]:
@@ -59,11 +47,6 @@ def key_text(key: Any) -> str:
     if names and len(names) == len(key):
         return ", ".join(f"{n}={shortened(v, 80)}" for n, v in zip(names, key, strict=True))
     return shortened(key, 80)
-
-
-def said(error: BaseException) -> str:
-    """What an error says, in one line."""
-    return " ".join(traceback.format_exception_only(error)[-1].split())
 
 
 class HandlerError(Exception):
@@ -91,13 +74,8 @@ class HandlerError(Exception):
 
     def for_jvm(self) -> str:
         """All of it in a line that is found again in what Spark says of a failure."""
-        fields = {
-            "step": self.step,
-            "text": self._text().removeprefix(f"step '{self.step}': "),
-            "error": said(self.error),
-            "frames": self.frames[:20],
-        }
-        return f"{MARK} {json.dumps(fields)}"
+        text = self._text().removeprefix(f"step '{self.step}': ")
+        return line_of(self.step, text, self.error, self.frames)
 
 
 def _about(key: Row | None, row: Any) -> str:

@@ -38,10 +38,11 @@ class SinkStep(Operation):
         return SinkStep(sink, self.parts)
 
     def config(self) -> Mapping[str, Any]:
-        return dict(self.parts)
+        own = dict(self.to.config())
+        return {**self.parts, "own": own} if own else dict(self.parts)
 
     def labels(self) -> Mapping[str, str]:
-        return dict(self.parts)
+        return {**self.parts, **{name: str(value) for name, value in self.to.config().items()}}
 
     def check(self) -> None:
         self.to.check()
@@ -59,7 +60,7 @@ def add_sink(port: Port, name: str, sink: Sink) -> Node:
         raise GraphError(
             "a sink is needed here",
             step=name,
-            expected="a topic, LogSink, FilesSink, ConsoleSink, ...",
+            expected="a topic, FilesSink, ForeachBatchSink, an object of a PythonSink, ...",
             got=repr(sink),
             remedy="give a sink",
             location=user_location(),
@@ -67,11 +68,13 @@ def add_sink(port: Port, name: str, sink: Sink) -> Node:
     with _located(name):
         sink.describe()
     parts = StructType()
-    for part, expression in sink.lead().items():
+    for part, expression in sink.hidden_columns().items():
         parts = parts.add(_part(port, name, sink, part, expression))
     with _located(name):
         sink.check_rows(port.schema)
-    texts = {part: expression_text(expression) for part, expression in sink.lead().items()}
+    texts = {
+        part: expression_text(expression) for part, expression in sink.hidden_columns().items()
+    }
     return plan.add(
         name,
         SinkStep(sink, texts),
@@ -88,7 +91,7 @@ def _part(port: Port, step: str, sink: Sink, part: str, expression: Expr) -> Str
     typed = analysed(port.prototype(), step, lambda df: df.select(made), f"the sink's {part}")
     port.plan.note_changing(step, typed)
     with _located(step):
-        return StructField(PREFIX + part, sink.lead_type(part, typed.schema[0].dataType))
+        return StructField(PREFIX + part, sink.hidden_type(part, typed.schema[0].dataType))
 
 
 @contextmanager

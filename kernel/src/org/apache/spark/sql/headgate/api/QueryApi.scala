@@ -9,7 +9,8 @@ import org.apache.spark.sql.{DataFrame => ApiFrame, SparkSession => ApiSession}
 import org.apache.spark.sql.headgate.batch.{BatchGuards, JobClock, OnceABatch, StopAfterBatch}
 import org.apache.spark.sql.headgate.commit.{Fence, HomeProbe}
 import org.apache.spark.sql.headgate.counters.Counters
-import org.apache.spark.sql.headgate.sinks.core.SinkProvider
+import org.apache.spark.sql.headgate.sinks.core.{JobSpec, SinkProvider}
+import org.apache.spark.sql.headgate.sinks.python.{PythonBatchWriter, PythonWriters}
 import org.apache.spark.sql.headgate.spark.{Frames, RunningQuery, Sessions}
 import org.apache.spark.sql.headgate.testing.Failpoints
 import org.apache.spark.sql.headgate.time.{Drained, JobTimes}
@@ -31,6 +32,12 @@ object QueryApi {
       RunningQuery.start(df, name, checkpoint, sink, Map("spec" -> spec),
         if (everyMs < 0) Trigger.AvailableNow() else Trigger.ProcessingTime(everyMs),
         new JobClock(session))))
+  }
+
+  /** Lets Python write the batches of one sink of a run, in place of who did so before. */
+  def writeWith(spec: String, sink: String, writer: PythonBatchWriter): Unit = {
+    val job = JobSpec.parse(spec)
+    job.sinks.filter(_.name == sink).foreach(s => PythonWriters.put(job.writerId(s), writer))
   }
 
   /** Lets the running batch of a query end, and starts no other. */

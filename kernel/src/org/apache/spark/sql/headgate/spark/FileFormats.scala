@@ -1,10 +1,14 @@
 /** Owns writing rows in one of Spark's own file formats. */
 package org.apache.spark.sql.headgate.spark
 
+import org.apache.hadoop.fs.Path
 import org.apache.hadoop.mapreduce.{Job, TaskAttemptContext, TaskAttemptID, TaskID, TaskType}
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl
 
-import org.apache.spark.sql.execution.datasources.{FileFormat, OutputWriterFactory}
+import org.apache.spark.paths.SparkPath
+import org.apache.spark.sql.{DataFrame => ApiFrame}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.execution.datasources.{FileFormat, FilePartition, FileScanRDD, OutputWriterFactory, PartitionedFile}
 import org.apache.spark.sql.execution.datasources.csv.CSVFileFormat
 import org.apache.spark.sql.execution.datasources.json.JsonFileFormat
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
@@ -39,5 +43,24 @@ object FileFormats {
     val job = Job.getInstance(Sessions.hadoop(session, options))
     val factory = made(format)().prepareWrite(session, job, options, schema)
     new FileOutputs(schema, factory, new SerializableConfiguration(job.getConfiguration))
+  }
+
+  /** Parquet files as rows, one partition a file, in their order: a reader of Spark's own would cut
+    * large files and put small ones together.
+    *
+    * @param files with their sizes
+    * @param stored the columns of the files
+    * @param schema the same columns, by the names that they are to have
+    */
+  def parquetRows(session: Session, files: Seq[(Path, Long)], stored: StructType,
+      schema: StructType): ApiFrame = {
+    val options = Map(FileFormat.OPTION_RETURNING_BATCH -> "false")
+    val read = new ParquetFileFormat().buildReaderWithPartitionValues(session, stored,
+      new StructType(), stored, Nil, options, Sessions.hadoop(session))
+    val partitions = files.zipWithIndex.map { case ((path, size), number) =>
+      val whole = PartitionedFile(InternalRow.empty, SparkPath.fromPath(path), 0L, size, Array.empty, 0L, size)
+      FilePartition(number, Array(whole))
+    }
+    Frames.ofRows(session, new FileScanRDD(session, read, partitions, stored), schema)
   }
 }

@@ -8,14 +8,14 @@ import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
 import org.apache.spark.sql.headgate.json.{JsonBytes, JsonRowWriter}
 import org.apache.spark.sql.types.{BinaryType, DataType, StringType, StructType}
 
-/** The struct begins with the parts that `lead` names; without a value among them, the value is the
+/** The struct begins with the parts that `hidden` names; without a value among them, the value is the
   * other columns as JSON. One instance serves one task.
   */
-final class RecordParts(topic: String, struct: StructType, lead: Seq[String], timeZone: String) {
-  private val key = lead.indexOf("key")
-  private val value = lead.indexOf("value")
+final class RecordParts(topic: String, struct: StructType, hidden: Seq[String], timeZone: String) {
+  private val key = hidden.indexOf("key")
+  private val value = hidden.indexOf("value")
   private val valueIsText = value >= 0 && isText(struct(value).dataType, "value")
-  private val json = if (value >= 0) null else new JsonRowWriter(struct, timeZone, lead.length)
+  private val json = if (value >= 0) null else new JsonRowWriter(struct, timeZone, hidden.length)
   private val bytes = new JsonBytes(1 << 12)
 
   val keyIsText: Boolean = key >= 0 && isText(struct(key).dataType, "key")

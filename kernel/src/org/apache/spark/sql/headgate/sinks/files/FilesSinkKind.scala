@@ -75,6 +75,6 @@ private case class FilesPlan(sinks: Map[Int, FilesSinkPlan], fsync: Boolean) ext
   override def open(task: TaskPlace): TaskSinks = (sink: Int) => {
     val plan = sinks(sink)
     if (task.batch <= plan.committed) new DrainWriter
-    else new FilesWriter(task, plan.writerId, plan.staging, plan.outputs, fsync)
+    else new StagedFile(task, plan.writerId, plan.staging, plan.outputs, fsync)
   }
 }

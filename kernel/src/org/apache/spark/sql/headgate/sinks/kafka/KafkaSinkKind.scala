@@ -9,7 +9,7 @@ final class KafkaSinkKind extends SinkKind {
 
   override def options(spec: SpecNode): SinkOptions = KafkaOptions(
     topic = spec.text("path"),
-    lead = spec.list("lead"),
+    hidden = spec.list("hidden"),
     exactlyOnce = spec.exactlyOnce,
     transactionTimeoutMs = spec.number("transaction_timeout_ms", 600000),
     markerTopic = spec.text("marker_topic", "headgate-markers"),
@@ -19,18 +19,18 @@ final class KafkaSinkKind extends SinkKind {
     new KafkaSinks(job, sinks)
 }
 
-/** @param lead which of key, value, headers and timestamp come first in the sink's struct, in order
+/** @param hidden which of key, value, headers and timestamp come first in the sink's struct, in order
   * @param client properties of the Kafka client, as the user gave them
   */
 case class KafkaOptions(
     topic: String,
-    lead: Seq[String],
+    hidden: Seq[String],
     exactlyOnce: Boolean,
     transactionTimeoutMs: Int,
     markerTopic: String,
     client: Map[String, String])
   extends SinkOptions {
-  lead.foreach(part => require(KafkaOptions.Parts.contains(part),
+  hidden.foreach(part => require(KafkaOptions.Parts.contains(part),
     s"a part of a record must be one of ${KafkaOptions.Parts.mkString(", ")}, got '$part'"))
 }
 

@@ -22,7 +22,7 @@ private[headgate] final class KafkaSinks(job: JobSpec, sinks: Seq[SinkSpec]) ext
 
   override def prepare(batch: BatchWrite): TaskPlan = KafkaPlan(
     KafkaSinks.started(batch.session)(start(_, batch.tasks)),
-    options.map { case (n, o) => n -> KafkaSinkPlan(o.topic, o.lead, batch.structs(n)) }.toMap,
+    options.map { case (n, o) => n -> KafkaSinkPlan(o.topic, o.hidden, batch.structs(n)) }.toMap,
     batch.timeZone, batch.mark)
 
   private def start(id: UUID, tasks: Int): Array[GroupPlan] = groups.map { group =>

@@ -8,9 +8,9 @@ import org.apache.spark.sql.types.StructType
 
 /** What a task has to know of one sink.
   *
-  * @param lead the parts of a record that come first in the struct
+  * @param hidden the parts of a record that come first in the struct
   */
-private[headgate] case class KafkaSinkPlan(topic: String, lead: Seq[String], schema: StructType)
+private[headgate] case class KafkaSinkPlan(topic: String, hidden: Seq[String], schema: StructType)
 
 /** The groups of a job's Kafka sinks.
   *
@@ -33,7 +33,7 @@ private[headgate] final class KafkaTasks(plan: KafkaPlan, task: Int, mark: Marke
   override def writer(sink: Int): SinkWriter = {
     val group = open(plan.groups.indexWhere(_.group.sinks.contains(sink)))
     val of = plan.sinks(sink)
-    new KafkaWriter(group, of.topic, new RecordMaker(of.topic, of.schema, of.lead, plan.timeZone))
+    new KafkaWriter(group, of.topic, new RecordMaker(of.topic, of.schema, of.hidden, plan.timeZone))
   }
 
   override def commit(): Unit = open.foreach(_.commit())

@@ -13,11 +13,11 @@ import org.apache.spark.sql.types.{MapType, StringType, StructType}
 
 /** One instance serves one task. */
 private[headgate] final class RecordMaker(
-    topic: String, struct: StructType, lead: Seq[String], timeZone: String) {
+    topic: String, struct: StructType, hidden: Seq[String], timeZone: String) {
 
-  private val parts = new RecordParts(topic, struct, lead, timeZone)
-  private val headers = lead.indexOf("headers")
-  private val timestamp = lead.indexOf("timestamp")
+  private val parts = new RecordParts(topic, struct, hidden, timeZone)
+  private val headers = hidden.indexOf("headers")
+  private val timestamp = hidden.indexOf("timestamp")
   private val headerIsText = headers >= 0 && (struct(headers).dataType match {
     case MapType(_: StringType, of, _) => parts.isText(of, "headers")
     case other => throw new IllegalArgumentException(s"headers of $topic: a map, not $other")

@@ -34,10 +34,10 @@ private[headgate] final class Outgoing(
 
 /** One instance serves one task. */
 private[headgate] final class MessageMaker(plan: PulsarPlan, timeZone: String) {
-  private val lead = plan.options.lead
-  private val parts = new RecordParts(plan.shown, plan.schema, lead, timeZone)
-  private val properties = lead.indexOf("properties")
-  private val eventTime = lead.indexOf("event_time")
+  private val hidden = plan.options.hidden
+  private val parts = new RecordParts(plan.shown, plan.schema, hidden, timeZone)
+  private val properties = hidden.indexOf("properties")
+  private val eventTime = hidden.indexOf("event_time")
   private var size = 0L
 
   def message(row: InternalRow): Outgoing = {

@@ -12,7 +12,7 @@ final class PulsarSinkKind extends SinkKind {
     val access = spec.texts("access")
     PulsarOptions(
       topic = spec.text("path"),
-      lead = spec.list("lead"),
+      hidden = spec.list("hidden"),
       exactlyOnce = spec.exactlyOnce,
       access = PulsarAccess(access("url"), access - "url"),
       entryRows = spec.number("entry_rows", 1000))
@@ -23,18 +23,18 @@ final class PulsarSinkKind extends SinkKind {
 }
 
 /** @param topic with tenant and namespace
-  * @param lead which of order_by, key, value, properties and event_time come first in the sink's
+  * @param hidden which of order_by, key, value, properties and event_time come first in the sink's
   *             struct, in order
   * @param entryRows how many rows one entry of the topic has at most, if delivery is exactly once
   */
 case class PulsarOptions(
     topic: String,
-    lead: Seq[String],
+    hidden: Seq[String],
     exactlyOnce: Boolean,
     access: PulsarAccess,
     entryRows: Int)
   extends SinkOptions {
-  lead.foreach(part => require(PulsarOptions.Parts.contains(part),
+  hidden.foreach(part => require(PulsarOptions.Parts.contains(part),
     s"a part of a message must be one of ${PulsarOptions.Parts.mkString(", ")}, got '$part'"))
 
   override def ordered: Boolean = exactlyOnce

@@ -1,5 +1,5 @@
-/** Owns a files sink's part of a task. */
-package org.apache.spark.sql.headgate.sinks.files
+/** Owns a sink's part of a task as a staged file. */
+package org.apache.spark.sql.headgate.sinks.core
 
 import java.io.File
 
@@ -7,11 +7,10 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.headgate.commit.DiskFiles
-import org.apache.spark.sql.headgate.sinks.core.{SinkMessage, SinkWriter, Staged, TaskPlace}
 import org.apache.spark.sql.headgate.spark.{FileOutput, FileOutputs}
 
 /** Rows in one of Spark's own file formats, one staged file a task. */
-final class FilesWriter(
+final class StagedFile(
     place: TaskPlace,
     writerId: String,
     staging: String,

@@ -1,0 +1,64 @@
+"""Batch: which batch a sink in Python is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.types import (
+    ArrayType,
+    CalendarIntervalType,
+    DataType,
+    MapType,
+    NullType,
+    StructType,
+)
+
+from headgate.base.errors import GraphError
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch of one sink of a job.
+
+    >>> batch = Batch("store", "r1", 7, "store.r1-5f2c.orders-7-9e1a")
+    >>> f"INSERT INTO batches VALUES ('{batch.token}')"
+    "INSERT INTO batches VALUES ('store.r1-5f2c.orders-7-9e1a')"
+    """
+
+    job: str
+    run: str
+    number: int
+    token: str
+    """Names the batch for ever: the same when it is replayed, and no other batch's of any run."""
+
+    @staticmethod
+    def of(request: Mapping[str, Any]) -> Batch:
+        """From what the kernel says."""
+        return Batch(request["job"], request["run"], int(request["number"]), request["token"])
+
+
+def check_staged(rows: StructType) -> None:
+    """Raise if rows with these columns cannot be staged for Python."""
+    for field in rows.fields:
+        if (found := _unstaged(field.dataType)) is not None:
+            raise GraphError(
+                f"the column {field.name} cannot be handed to Python",
+                expected="a type that Parquet has",
+                got=found.simpleString(),
+                remedy="cast it, or leave it out",
+            )
+
+
+def _unstaged(kind: DataType) -> DataType | None:
+    if isinstance(kind, NullType | CalendarIntervalType):
+        return kind
+    parts: list[DataType] = []
+    if isinstance(kind, StructType):
+        parts = [f.dataType for f in kind.fields]
+    elif isinstance(kind, ArrayType):
+        parts = [kind.elementType]
+    elif isinstance(kind, MapType):
+        parts = [kind.keyType, kind.valueType]
+    return next((found for p in parts if (found := _unstaged(p)) is not None), None)
