@@ -90,9 +90,7 @@ def run_job(
     work = out_dir / "_flink"
     shutil.rmtree(out_dir, ignore_errors=True)
     work.mkdir(parents=True)
-    jars = fetch(LOCK)
     options = {
-        **_OPTIONS,
         "pipeline.object-reuse": str(object_reuse).lower(),
         "execution.checkpointing.dir": (work / "checkpoints").resolve().as_uri(),
         "io.tmp.dirs": str(work / "tmp"),
@@ -100,14 +98,21 @@ def run_job(
         "out": str(out_dir),
         **own,
     }
-    classpath = _classpath([compile_job(jars, work / "classes"), *jars])
-    command = [java(), *_JVM, "-cp", classpath, f"bench.{job}"]
-    command += [f"--{key}={value}" for key, value in options.items()]
+    command = job_command(job, work / "classes", options)
     ran = run_measured(command, log=work / "stderr.log", on_line=on_line)
     phases = _phases(ran.lines)
     for folder in ("checkpoints", "tmp"):
         shutil.rmtree(work / folder, ignore_errors=True)
     return ran, phases
+
+
+def job_command(job: str, classes: Path, own: Mapping[str, str]) -> list[str]:
+    """Compile the jobs; how one of them is started, with options beside the common ones."""
+    jars = fetch(LOCK)
+    classpath = _classpath([compile_job(jars, classes), *jars])
+    options = {**_OPTIONS, **own}
+    words = [f"--{key}={value}" for key, value in options.items()]
+    return [java(), *_JVM, "-cp", classpath, f"bench.{job}", *words]
 
 
 def compile_job(jars: list[Path], classes: Path) -> Path:

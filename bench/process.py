@@ -54,7 +54,7 @@ def run_measured(
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     lines: list[str] = []
-    before = _machine_cpu()
+    before = machine_cpu_seconds()
     with open(log, "w", encoding="utf-8") as errors:
         process = subprocess.Popen(
             command,
@@ -76,11 +76,11 @@ def run_measured(
                     on_line(lines[-1])
             code = process.wait()
         finally:
-            _end_group(process)
+            end_group(process)
             watch.stop()
     if code != 0:
-        raise EngineFailed(f"{Path(command[0]).name} ended with {code}; see {log}\n{_why(log)}")
-    others = max(0.0, _machine_cpu() - before - watch.cpu_seconds)
+        raise EngineFailed(f"{Path(command[0]).name} ended with {code}; see {log}\n{why(log)}")
+    others = max(0.0, machine_cpu_seconds() - before - watch.cpu_seconds)
     used = watch.cpu_seconds
     return Finished(lines, watch.peak_rss_mb, used, others, used - watch.marked)
 
@@ -106,6 +106,11 @@ def progress_printer(name: str, total: int) -> Callable[[str], None]:
 def tree_rss_mb(root: int) -> float:
     """The resident memory of a process and all its descendants, now."""
     return sum(use.pages for use in _tree(root).values()) * _PAGE_MB
+
+
+def tree_cpu_seconds(root: int) -> dict[int, float]:
+    """What a process and each of its descendants have used until now."""
+    return {pid: use.ticks / _TICKS for pid, use in _tree(root).items()}
 
 
 @dataclass(frozen=True)
@@ -140,14 +145,15 @@ def _tree(root: int) -> dict[int, _Use]:
     return found
 
 
-def _machine_cpu() -> float:
+def machine_cpu_seconds() -> float:
+    """What all processes together have used since the machine began."""
     with open("/proc/stat", encoding="utf-8") as file:
         ticks = [int(word) for word in file.readline().split()[1:9]]
     # The fourth and fifth are idle time.
     return (sum(ticks) - ticks[3] - ticks[4]) / _TICKS
 
 
-def _why(log: Path) -> str:
+def why(log: Path) -> str:
     """The lines of a log that name a failure, or its last ones."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     named = [line for line in lines if "Exception" in line or "Error" in line]
@@ -187,7 +193,7 @@ class _Watch(threading.Thread):
         self.join()
 
 
-def _end_group(process: subprocess.Popen[str]) -> None:
+def end_group(process: subprocess.Popen[str]) -> None:
     """Ends what is left of the process's own group; it was started as the leader of one."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)

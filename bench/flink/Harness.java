@@ -39,7 +39,7 @@ final class Harness {
 
     // ---------------------------------------------------------------- JSON in and out
 
-    private static ObjectMapper mapper() {
+    static ObjectMapper mapper() {
         return JsonMapper.builder()
                 .addModule(new BlackbirdModule())
                 .defaultPropertyInclusion(JsonInclude.Value.construct(
@@ -140,7 +140,7 @@ final class Harness {
                         .build());
     }
 
-    private static boolean finished(MiniCluster flink, JobID job) throws Exception {
+    static boolean finished(MiniCluster flink, JobID job) throws Exception {
         JobStatus status = flink.getJobStatus(job).get();
         if (status.isTerminalState() && status != JobStatus.FINISHED) {
             flink.requestJobResult(job)

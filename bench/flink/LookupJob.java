@@ -44,10 +44,10 @@ public final class LookupJob {
     /** Opened when the tables are loaded. */
     private static final CountDownLatch ORDERS_MAY_START = new CountDownLatch(1);
 
-    private static final LongAdder TABLE_ROWS = new LongAdder();
+    static final LongAdder TABLE_ROWS = new LongAdder();
 
-    private static final OutputTag<Order> MISSING_USER = new OutputTag<>("missing_users") {};
-    private static final OutputTag<OrderUser> MISSING_ITEM = new OutputTag<>("missing_items") {};
+    static final OutputTag<Order> MISSING_USER = new OutputTag<>("missing_users") {};
+    static final OutputTag<OrderUser> MISSING_ITEM = new OutputTag<>("missing_items") {};
 
     private LookupJob() {}
 
