@@ -10,6 +10,7 @@ or doubled is void. docs/benchmarks.md says how to read the figures.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -32,6 +33,8 @@ _HERE = Path(__file__).resolve().parent
 def main() -> int:
     """Run all settings in turn, print the tables, keep the results."""
     options = _options()
+    # a plain end would leave broker and engine behind
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     stretches = [Stretch(warm_up, options.seconds) for warm_up in sorted(options.warm_up)]
     settings = list(_settings(options))
     _say(f"{len(settings)} runs, about {_minutes(options, stretches, settings):.0f} minutes")
@@ -94,7 +97,7 @@ def _minutes(
     options: argparse.Namespace, stretches: list[Stretch], settings: list[Setting]
 ) -> float:
     fed = stretches[-1].warm_up + stretches[-1].seconds + _START_SECONDS
-    profiled = sum(options.profile for setting in settings if setting.engine == "headgate")
+    profiled: int = sum(options.profile for setting in settings if setting.engine == "headgate")
     return (fed * len(settings) + profiled) / 60
 
 

@@ -98,7 +98,7 @@ def window(job: hg.Job, topics: Topics) -> None:
         F.max("invoiceId").alias("invoiceId"), F.max("createdAt").alias("createdAt"),
         early=hg.after_count(1),
     )  # fmt: skip
-    early = counts.filter("fired_by = 'early'")
+    early = counts.where("fired_by = 'early'")
     early.select("invoiceId", "userId", "n", "createdAt").sink("totals", topics.write("totals"))
 
 

@@ -65,15 +65,15 @@ def used(before: Sample, after: Sample) -> Used:
 
 
 def kind_of(thread: str) -> str:
-    """The kind of a thread by its name.
+    """The kind of a thread by its name: a kind that is known, or the name without its number.
 
-    >>> kind_of("C2 CompilerThre"), kind_of("main")
-    ('JIT', 'other')
+    >>> kind_of("C2 CompilerThre"), kind_of("Thread-4")
+    ('JIT', 'Thread-')
     """
     for kind, names in _GROUPS.items():
         if thread.startswith(names):
             return kind
-    return "other"
+    return thread.rstrip("0123456789")
 
 
 def _threads(pid: int) -> dict[tuple[int, int], tuple[str, float]]:
