@@ -14,7 +14,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _GROUPS = {
     "JIT": ("C1 CompilerThre", "C2 CompilerThre", "Sweeper thread"),
     "GC": ("GC Thread", "ParGC Thread", "G1 ", "VM Thread"),
-    "tasks": ("Executor task l",),
+    "tasks": ("Executor task",),
     "stream": ("stream executio",),
     "scheduler": ("dag-scheduler-e", "dispatcher-", "task-result-get"),
     "Kafka": ("kafka-",),

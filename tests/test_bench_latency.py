@@ -125,8 +125,8 @@ def test_a_thread_name_may_hold_blanks_and_brackets() -> None:
     fields = ["S", *["0"] * 10, "150", "50", *["0"] * 30]
     name, seconds = parse_stat(f"12 (a (b) c) {' '.join(fields)}\n")
     assert (name, seconds) == ("a (b) c", 200 / os.sysconf("SC_CLK_TCK"))
-    names = ("C1 CompilerThre", "GC Thread#1", "Thread-12")
-    assert [kind_of(name) for name in names] == ["JIT", "GC", "Thread-"]
+    names = ("C1 CompilerThre", "GC Thread#1", "Executor task i", "Thread-12")
+    assert [kind_of(name) for name in names] == ["JIT", "GC", "tasks", "Thread-"]
 
 
 def test_what_a_thread_uses_is_counted_for_its_process() -> None:
