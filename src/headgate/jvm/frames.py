@@ -13,6 +13,7 @@ from headgate.jvm.gateway import (
     java_frame,
     java_list,
     kernel_api,
+    python_list,
 )
 
 
@@ -112,4 +113,4 @@ def numbered(df: DataFrame, sinks: Sequence[int]) -> DataFrame:
 
 def source_order(df: DataFrame) -> list[str]:
     """The names of the sources in the order of the query's offset log."""
-    return list(kernel_api(df.sparkSession, "FrameApi").sourceOrder(java_frame(df)))
+    return python_list(kernel_api(df.sparkSession, "FrameApi").sourceOrder(java_frame(df)))

@@ -15,6 +15,7 @@ from headgate.jvm.gateway import (
     java_frame,
     java_list,
     kernel_api,
+    python_list,
 )
 
 
@@ -125,7 +126,7 @@ def rewrite_state(
             )
         raise RefusedError(what, step=step, remedy=remedy) from error
     lost(int(found.lost()))
-    return [[str(id) for id in of] for of in found.ids()]
+    return [[str(id) for id in python_list(of)] for of in python_list(found.ids())]
 
 
 def verify_files(spark: SparkSession, paths: Sequence[str]) -> dict[str, str]:
@@ -134,4 +135,5 @@ def verify_files(spark: SparkSession, paths: Sequence[str]) -> dict[str, str]:
     A file is compared with the checksums that Spark and Hadoop keep beside it, where they do.
     """
     found = kernel_api(spark, "StateApi").verify(spark._jsparkSession, java_list(spark, paths))
-    return {str(path): str(found[path]) for path in found}
+    # nearly always none: looking into an empty map costs one call
+    return {} if found.isEmpty() else {str(path): str(found[path]) for path in found}
