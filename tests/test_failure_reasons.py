@@ -23,7 +23,7 @@ from headgate.failures import Failure, Reason, Report, explain
 from headgate.failures.signs import SIGNS, read_text
 from headgate.runtime.home_probe import HomeUnseenError
 from headgate.runtime.supervisor import BatchTimeoutError
-from tests.kernel.support import decode, raw, read_stream
+from tests.kernel.support import decode, raw, read_stream, run, spec
 
 KEPT = Path(__file__).parent / "fixtures" / "failures"
 Way = Callable[["Lab"], object]
@@ -279,6 +279,15 @@ def _taken(lab: Lab) -> None:
     folder.check(owner("two", "host:/two"), "out")
 
 
+@fails_for(Reason.FOLDER_TAKEN)
+def _folder_taken(lab: Lab) -> None:
+    rows = read_stream(lab.spark, lab.topic("a").path)
+    out = {"kind": "files", "path": str(lab.folder / "out"), "format": "json"}
+    for name in ("one", "two"):
+        sinks = spec("r1", {"name": name, **out})
+        run(rows.selectExpr("0 AS __hg_sink", "struct(value) AS r0"), sinks, lab.folder / name)
+
+
 @fails_for(Reason.BATCH_TIMEOUT)
 def _slow(lab: Lab) -> None:
     raise BatchTimeoutError(timedelta(seconds=3))
@@ -342,6 +351,7 @@ def test_what_fails_has_its_reason(reason: Reason, spark: SparkSession, tmp_path
 def test_each_sign_is_found_in_a_trace_and_nowhere_else(sign: Any) -> None:
     lines = {
         "class": f"Lost task 0.0 in stage 1.0: org.some.where.{sign.text}: why\n\tat org.Foo.bar",
+        "classes": f"It failed\nCaused by: some.Client$Any{sign.text}: why\n\tat org.Foo.a",
         "condition": f"org.apache.spark.SparkException: [{sign.text}.MORE] why SQLSTATE: X",
         "words": f"Caused by: some.Other: {sign.text} 17",
     }

@@ -314,9 +314,15 @@ def test_should_not_take_another_sinks_folders_for_its_own(
         return spec("r1", {"name": name, "kind": "files", "path": path, "format": "json"})
 
     frame = _one(_ids(spark, source))
-    run(frame, sinks("one"), tmp_path / "ck1")
-    with pytest.raises(Exception, match='"code":"FOLDER_TAKEN"'):
+    run(frame, sinks("one.a"), tmp_path / "ck1")
+    with pytest.raises(Exception, match='"code":"FOLDER_TAKEN"') as caught:
         run(frame, sinks("two"), tmp_path / "ck2")
+    failure = jvm.explain_failure(caught.value)
+    assert failure.sentence == (
+        f"{tmp_path}/out has files of another sink: "
+        "the sink 'one.a' of the job 'store' writes there"
+    )
+    assert (failure.step, failure.remedy) == ("two", "give each sink a folder of its own")
 
 
 def test_should_print_the_first_rows_of_a_batch(

@@ -116,6 +116,11 @@ class Reason(Enum):
         False,
         "stop that one and start with --take-over, or start this one under another --name",
     )
+    FOLDER_TAKEN = (
+        "another sink writes its files to the folder",
+        False,
+        "give each sink a folder of its own",
+    )
     BATCH_TIMEOUT = (
         "a batch took longer than Checkpoints.timeout allows",
         True,

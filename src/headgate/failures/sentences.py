@@ -5,6 +5,7 @@ A code that is the name of a reason, and that nothing here knows, is followed by
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from headgate.failures.reasons import Failure, Reason
 from headgate.failures.report import PYTHON, Report
 
 Fields = Mapping[str, Any]
+_BEHIND = re.compile(r" SQLSTATE|\n\s+at |\nDriver stacktrace")
 
 
 def failure_of(report: Report) -> Failure:
@@ -46,8 +48,12 @@ def broker_reason(kind: str, system: Reason) -> Reason:
 
 
 def shortened(text: str) -> str:
-    """What was said, without what Spark puts behind it."""
-    text = text.split(" SQLSTATE")[0].strip().rstrip(".")
+    """What was said, in one line, without what Spark and Java put behind it.
+
+    >>> shortened("The key does not fit.\\nIt was INT. SQLSTATE: 42K06\\n\\tat org.Foo.bar")
+    'The key does not fit. It was INT'
+    """
+    text = " ".join(_BEHIND.split(text)[0].split()).rstrip(".")
     return text if len(text) <= 300 else text[:297] + "..."
 
 
@@ -120,8 +126,9 @@ def _taken(fields: Fields) -> Failure:
 
 
 def _folder_taken(fields: Fields) -> Failure:
-    sentence = f"another job writes to {fields.get('path')}: its files are of {fields.get('owner')}"
-    return Failure(Reason.OUTPUT_TAKEN, sentence)
+    owner = f"the sink '{fields.get('owner_sink')}' of the job '{fields.get('owner_job')}'"
+    sentence = f"{fields.get('path')} has files of another sink: {owner} writes there"
+    return Failure(Reason.FOLDER_TAKEN, sentence, fields.get("sink"))
 
 
 def _handler(fields: Fields) -> Failure:

@@ -7,6 +7,7 @@ for, where a trace has them, and Spark's own words where it has neither for a fa
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,10 +27,10 @@ _DEAD_WORKER = re.compile(
 
 @dataclass(frozen=True)
 class Sign:
-    """Something in a text that stands for a code."""
+    """Something in a text that stands for a code; `classes` are all whose names end so."""
 
     code: str
-    kind: Literal["class", "condition", "words"]
+    kind: Literal["class", "classes", "condition", "words"]
     text: str
 
 
@@ -49,10 +50,8 @@ SIGNS: tuple[Sign, ...] = (
     Sign("OFFSET_GONE", "condition", "KAFKA_DATA_LOSS"),
     Sign("OFFSET_GONE", "class", "OffsetOutOfRangeException"),
     Sign("TOPIC_MISSING", "class", "UnknownTopicOrPartitionException"),
-    Sign("NOT_AUTHORISED", "class", "TopicAuthorizationException"),
-    Sign("NOT_AUTHORISED", "class", "GroupAuthorizationException"),
-    Sign("NOT_AUTHORISED", "class", "SaslAuthenticationException"),
-    Sign("NOT_AUTHORISED", "class", "SslAuthenticationException"),
+    Sign("NOT_AUTHORISED", "classes", "AuthorizationException"),
+    Sign("NOT_AUTHORISED", "classes", "AuthenticationException"),
     Sign("BROKER_UNREACHABLE", "words", "org.apache.kafka.common.errors.TimeoutException"),
     Sign("BROKER_UNREACHABLE", "words", "No resolvable bootstrap urls"),
     Sign("OUT_OF_MEMORY", "class", "OutOfMemoryError"),
@@ -83,12 +82,14 @@ def read_text(text: str) -> Report:
         return Report(PYTHON, said=said, python=text)
     if _DEAD_WORKER.search(text):
         return Report("PYTHON_WORKER", said=said)
-    there = {
-        "class": set(_CLASS.findall(text)),
-        "condition": set(_CONDITION.findall(text)),
-        "words": text,
+    classes, conditions = set(_CLASS.findall(text)), set(_CONDITION.findall(text))
+    tests: dict[str, Callable[[str], bool]] = {
+        "class": lambda name: name in classes,
+        "classes": lambda end: any(name.endswith(end) for name in classes),
+        "condition": lambda name: name in conditions,
+        "words": lambda words: words in text,
     }
-    code = next((sign.code for sign in SIGNS if sign.text in there[sign.kind]), None)
+    code = next((sign.code for sign in SIGNS if tests[sign.kind](sign.text)), None)
     return Report(code, said=said)
 
 

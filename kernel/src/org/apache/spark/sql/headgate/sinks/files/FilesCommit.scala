@@ -84,8 +84,8 @@ final class FilesCommit(spec: JobSpec, sink: SinkSpec, path: String, fsync: Bool
     def ofJob(id: String) = id.split('.').patch(1, Nil, 1).toSeq
     if (writer == writerId) plain
     else if (ofJob(writer) == ofJob(writerId)) s"batch=${spec.runKey}-"
-    else throw new CodedStateException(
-      Coded("FOLDER_TAKEN", "path" -> root, "writer" -> writerId, "owner" -> writer))
+    else throw new CodedStateException(Coded("FOLDER_TAKEN", "path" -> root, "sink" -> sink.name,
+      "owner_job" -> DiskFiles.nameIn(ofJob(writer).head), "owner_sink" -> DiskFiles.nameIn(ofJob(writer).last)))
   }
 
   private def folder(batch: Long): Path = root.resolve(prefix + batch)
