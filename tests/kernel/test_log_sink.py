@@ -310,7 +310,7 @@ def test_should_not_take_another_sinks_folders_for_its_own(
     spark: SparkSession, source: TopicFiles, tmp_path: Path
 ) -> None:
     def sinks(name: str) -> str:
-        path = str(tmp_path / "out")
+        path = str(tmp_path / "out of it")  # a space and a dot are escaped in URIs and file names
         return spec("r1", {"name": name, "kind": "files", "path": path, "format": "json"})
 
     frame = _one(_ids(spark, source))
@@ -319,7 +319,7 @@ def test_should_not_take_another_sinks_folders_for_its_own(
         run(frame, sinks("two"), tmp_path / "ck2")
     failure = jvm.explain_failure(caught.value)
     assert failure.sentence == (
-        f"{tmp_path}/out has files of another sink: "
+        f"{tmp_path}/out of it has files of another sink: "
         "the sink 'one.a' of the job 'store' writes there"
     )
     assert (failure.step, failure.remedy) == ("two", "give each sink a folder of its own")

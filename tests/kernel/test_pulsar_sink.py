@@ -197,7 +197,7 @@ def test_should_lose_nothing_when_the_topic_refuses_one_entry(job: Job, pulsar: 
     )
     frame = job.one(KEY, "id", f"{text} AS t").coalesce(1)
     spec = job.spec(job.sink(out, "key", entry_rows=1))
-    assert _told(lambda: job.run(frame, spec))["kind"] == "RECORD_TOO_LARGE"
+    assert _told(lambda: job.run(frame, spec))["code"] == "RECORD_TOO_LARGE"
     before = pulsar.ids(out)
     assert 0 < len(before) < 20
     pulsar.limit(out, None)
