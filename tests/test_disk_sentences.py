@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
+from headgate import jvm
 from headgate.base.disk import disk_trouble
+from headgate.base.errors import StorageError
 from headgate.failures import Reason, explain
 from tests.reliability.small_disk import needs_mounts, small_disk
 
@@ -21,7 +25,6 @@ from tests.reliability.small_disk import needs_mounts, small_disk
          "While appending to file: /tmp/1.sst: No space left on device", Reason.DISK_FULL),
         ("Caused by: java.nio.file.FileSystemException: /h/commits/.7.tmp: Read-only file system",
          Reason.READ_ONLY),
-        ("cannot read /h/run.json: Input/output error\nStorageError", Reason.STORAGE),
     ],
 )  # fmt: skip
 def test_a_failure_of_a_disk_may_pass(text: str, reason: Reason) -> None:
@@ -30,9 +33,26 @@ def test_a_failure_of_a_disk_may_pass(text: str, reason: Reason) -> None:
     assert failure.sentence.startswith(reason.text)
 
 
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        (errno.EIO, Reason.STORAGE),
+        (errno.ENOSPC, Reason.DISK_FULL),
+        (errno.EDQUOT, Reason.DISK_FULL),
+        (errno.EROFS, Reason.READ_ONLY),
+    ],
+)
+def test_a_file_of_the_home_that_fails_is_told_by_its_number(number: int, reason: Reason) -> None:
+    error = StorageError("cannot write /h/run.json")
+    error.__cause__ = OSError(number, os.strerror(number))
+    failure = jvm.explain_failure(error)
+    assert failure.reason is reason
+    assert failure.sentence == f"{reason.text}: cannot write /h/run.json"
+
+
 def test_a_failed_probe_names_the_executor_and_the_path() -> None:
     failure = explain(
-        'x HEADGATE_HOME_UNSEEN {"executor": "3", "host": "worker-7", "kind": "unseen", '
+        'x HEADGATE {"code": "HOME_UNSEEN", "executor": "3", "host": "worker-7", "kind": "unseen", '
         '"text": "no such file", "path": "/data/home/jobs/store/probe/1"}\n\tat y'
     )
     assert failure.reason is Reason.HOME_UNSEEN and not failure.reason.retryable

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from headgate.base.coded import find_coded
 from headgate.connectors.log.files import Record, TopicFiles
 from tests.kernel.support import decode, raw, read_stream
 
@@ -87,10 +88,11 @@ def test_should_say_in_a_few_words_what_is_wrong(
 
 def test_should_fail_with_the_place_of_a_bad_record(spark: SparkSession) -> None:
     frame = _keyed(spark, [(None, '{"a":1}'), (None, '{"a":tru' + "e" * 1000)])
-    with pytest.raises(Exception, match="HEADGATE_MALFORMED") as error:
+    with pytest.raises(Exception, match='"code":"MALFORMED_RECORD"') as error:
         decode(frame, "a BIGINT", malformed="fail").collect()
-    text = str(error.value).split("HEADGATE_MALFORMED ")[1].splitlines()[0]
-    told = json.loads(text)
+    found = find_coded(str(error.value))
+    assert found is not None
+    told = found.fields
     assert {k: told[k] for k in ("step", "topic", "partition", "offset")} == {
         "step": "orders", "topic": "log:orders", "partition": 3, "offset": 1,
     }  # fmt: skip

@@ -169,7 +169,7 @@ def test_should_refuse_an_avro_schema_that_cannot_work_before_anything_runs(
         decode(kafka(spark), columns, format="avro", avro_schema=schema)
     assert error.value.step == "orders"
     assert isinstance(error.value.__cause__, IllegalArgumentException)
-    assert str(error.value.__cause__).startswith("HEADGATE_AVRO_SCHEMA ")
+    assert '"code":"AVRO_SCHEMA"' in str(error.value.__cause__)
 
 
 def test_should_refuse_a_framing_that_is_none(spark: SparkSession) -> None:

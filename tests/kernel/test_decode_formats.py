@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 
+from headgate.base.coded import find_coded
 from headgate.connectors.log.files import Record, TopicFiles
 from tests.kernel import avro_bytes as avro
 from tests.kernel.kafka_records import (
@@ -77,10 +77,10 @@ def test_should_name_the_own_topic_of_a_bad_record(
     frame = kafka(spark, (None, b"{"), topic=own)
     [row] = decode(frame, "a BIGINT", topic=told).collect()
     assert row["__hg_bad"].topic == expected
-    with pytest.raises(Exception, match="HEADGATE_MALFORMED") as error:
+    with pytest.raises(Exception, match='"code":"MALFORMED_RECORD"') as error:
         decode(frame, "a BIGINT", topic=told, malformed="fail").collect()
-    line = str(error.value).split("HEADGATE_MALFORMED ")[1].splitlines()[0]
-    assert json.loads(line)["topic"] == expected
+    found = find_coded(str(error.value))
+    assert found is not None and found.fields["topic"] == expected
 
 
 def test_should_name_the_source_where_records_have_no_topic(spark: SparkSession) -> None:

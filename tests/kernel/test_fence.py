@@ -90,7 +90,7 @@ def test_a_lost_lease_stops_the_next_batch(query: Query, token: str | None, lock
     lease(query.root / "job.json", token)
     send(query, 3)
     text = failure(query)
-    assert "HEADGATE_LEASE_LOST" in text
+    assert '"code":"LEASE_LOST"' in text
     assert ("process 77 on far has taken over" if token else "is gone") in text
     assert explain(text).reason is Reason.LEASE_LOST
     assert visible(query) == before
@@ -106,7 +106,7 @@ def test_a_running_query_stops_at_its_next_batch(query: Query) -> None:
     before = visible(query)
     lease(query.root / "job.json", "other")
     send(query, 3)
-    with pytest.raises(Exception, match="HEADGATE_LEASE_LOST"):
+    with pytest.raises(Exception, match='"code":"LEASE_LOST"'):
         running.awaitTermination(60)
     assert not running.isActive
     assert visible(query) == before
@@ -125,7 +125,7 @@ def test_a_lease_lost_within_a_batch(query: Query, at: str) -> None:
         planned = visible(query)
         assert set(planned) - set(before)
         lease(query.root / "job.json", "other")
-        assert "HEADGATE_LEASE_LOST" in failure(query)
+        assert '"code":"LEASE_LOST"' in failure(query)
         assert visible(query) == planned
         return
     jvm.arm_crash(query.spark, "spark", "before_sink")
@@ -134,11 +134,11 @@ def test_a_lease_lost_within_a_batch(query: Query, at: str) -> None:
     planned = visible(query)
     assert {k.split("/")[0] for k in set(planned) - set(before)} == {"offsets"}
     lease(query.root / "job.json", "other")
-    assert "HEADGATE_LEASE_LOST" in failure(query)
+    assert '"code":"LEASE_LOST"' in failure(query)
     assert visible(query) == planned
     # the one who has the lease ends the batch, once
     jvm.unfence(query.spark, str(query.folder))
-    assert "HEADGATE_LEASE_LOST" in failure(query)
+    assert '"code":"LEASE_LOST"' in failure(query)
     fence(query, "other")
     query.run()
     assert {r["user_id"] for r in query.rows()} == {1, 2, 3}
@@ -163,7 +163,7 @@ def test_entries_of_both_logs_are_guarded(query: Query, log: str) -> None:
 
     write(f"{log}/7")
     lease(query.root / "job.json", "other")
-    with pytest.raises(Exception, match="HEADGATE_LEASE_LOST"):
+    with pytest.raises(Exception, match='"code":"LEASE_LOST"'):
         write(f"{log}/8")
     write("state/1/0/8_x.zip")  # nobody else has a file of this name
     found = {k for k in files_below(query.folder) if not k.endswith(".crc")}
@@ -179,7 +179,7 @@ def test_every_folder_has_a_fence_of_its_own(query: Query, tmp_path: Path) -> No
     free.run()
     assert {r["user_id"] for r in free.rows()} == {5}
     send(query, 2)
-    assert "HEADGATE_LEASE_LOST" in failure(query)
+    assert '"code":"LEASE_LOST"' in failure(query)
 
 
 HOLD = """

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -59,10 +57,9 @@ def _told(action: Callable[[], object]) -> dict[str, Any]:
     """What Python is told of the failure."""
     with pytest.raises(Exception) as caught:
         action()
-    found = re.search(r"HEADGATE_KAFKA (\{.*\})", jvm.failure_text(caught.value))
-    assert found, str(caught.value)[:2000]
-    told: dict[str, Any] = json.loads(found.group(1))
-    return told
+    report = jvm.failure_report(caught.value)
+    assert report.fields, str(caught.value)[:2000]
+    return {"code": report.code, **report.fields}
 
 
 def _failure(job: Job, spec: str, frame: DataFrame | None = None) -> dict[str, Any]:
@@ -81,7 +78,7 @@ def test_should_fail_when_another_has_fenced_its_producer_and_be_exact_after_tha
     other.flush(30)
     job.add(range(10, 20))
     told = _told(query.processAllAvailable)
-    assert told["kind"] == "PRODUCER_FENCED"
+    assert told["code"] == "PRODUCER_FENCED"
     assert told["servers"] == kafka.servers
     job.run(job.one(), job.spec(out))
     assert kafka.ids(out) == list(range(20))
@@ -119,7 +116,7 @@ def test_should_see_what_is_out_although_a_dead_driver_left_a_transaction_open(
     dead.flush(30)
     assert job.committed(spec) == {out: None}
     jvm.arm_crash(job.spark, "r-dead", "after_sink")
-    with pytest.raises(Exception, match="HEADGATE_CRASH"):
+    with pytest.raises(Exception, match='"code":"CRASH"'):
         job.run(job.one(), spec)
     assert job.committed(spec) == {out: 0}
 
@@ -128,13 +125,13 @@ def test_should_start_no_task_without_the_lease(job: Job, kafka: Kafka) -> None:
     out = kafka.topic()
     spec = job.spec(out, run="r-lease")
     jvm.arm_crash(job.spark, "r-lease", "before_transaction")
-    with pytest.raises(Exception, match="HEADGATE_CRASH"):
+    with pytest.raises(Exception, match='"code":"CRASH"'):
         job.run(job.one().coalesce(1), spec)
     folder, job_file = str(job.folder / "ck-r-lease"), job.folder / "job.json"
     job_file.write_text('{"lease": {"owner": {"host": "far", "pid": 77, "token": "theirs"}}}')
     jvm.fence(job.spark, spark_folder=folder, lock_file=None, job_file=str(job_file), token="mine")
     try:
-        with pytest.raises(Exception, match="HEADGATE_LEASE_LOST process 77 on far"):
+        with pytest.raises(Exception, match='"code":"LEASE_LOST","text":"process 77 on far'):
             job.run(job.one().coalesce(1), spec)
     finally:
         jvm.unfence(job.spark, folder)
@@ -144,7 +141,7 @@ def test_should_start_no_task_without_the_lease(job: Job, kafka: Kafka) -> None:
 def test_should_refuse_a_topic_that_is_not_there(job: Job, kafka: Kafka) -> None:
     out = kafka.topic()
     told = _failure(job, job.spec(out, "absent"), job.two())
-    assert (told["kind"], told["topic"]) == ("TOPIC_MISSING", "absent")
+    assert (told["code"], told["topic"]) == ("TOPIC_MISSING", "absent")
     assert kafka.read(out) == []
 
 
@@ -157,7 +154,7 @@ def test_should_tell_of_a_topic_that_was_deleted(job: Job, kafka: Kafka, deliver
     kafka.admin.delete_topics([out])[out].result(30)
     job.add(range(10, 20))
     told = _told(query.processAllAvailable)
-    assert told["kind"] == "TOPIC_MISSING"
+    assert told["code"] == "TOPIC_MISSING"
     assert told["topic"] == out
 
 
@@ -173,7 +170,7 @@ def test_should_tell_of_a_record_that_is_too_large(
         "0 AS __hg_sink", f"struct(id, IF(id = 5, repeat('x', {length}), '') AS x) AS r0"
     )
     told = _failure(job, job.spec(job.sink(out, delivery=delivery)), frame.coalesce(1))
-    assert (told["kind"], told["topic"]) == ("RECORD_TOO_LARGE", out)
+    assert (told["code"], told["topic"]) == ("RECORD_TOO_LARGE", out)
     if delivery == "exactly_once":
         job.wait_until_nothing_is_open()
         assert kafka.read(out) == []
@@ -185,18 +182,18 @@ def test_should_tell_that_nobody_answers(job: Job) -> None:
         servers = f"127.0.0.1:{closed.getsockname()[1]}"
     client = {"bootstrap.servers": servers, **IMPATIENT}
     told = _failure(job, job.spec(job.sink("t", client=client)))
-    assert (told["kind"], told["servers"]) == ("BROKER_UNREACHABLE", servers)
+    assert (told["code"], told["servers"]) == ("BROKER_UNREACHABLE", servers)
     found = jvm.kafka_topics(job.spark, client, ["t"])
     assert found["t"]["error"] == "BROKER_UNREACHABLE"
     told = _failure(job, job.spec(job.sink("t", client={"bootstrap.servers": "no.such.host:1"})))
-    assert told["kind"] == "BROKER_UNREACHABLE"
+    assert told["code"] == "BROKER_UNREACHABLE"
 
 
 def test_should_tell_of_properties_that_the_client_does_not_take(job: Job, kafka: Kafka) -> None:
     client = job.client | {"max.in.flight.requests.per.connection": "50"}
     told = _failure(job, job.spec(job.sink(kafka.topic(), client=client)))
-    assert told["kind"] == "KAFKA"
-    assert "max.in.flight.requests.per.connection" in told["message"]
+    assert told["code"] == "KAFKA"
+    assert "max.in.flight.requests.per.connection" in told["text"]
 
 
 def test_should_tell_of_a_transaction_that_took_too_long(strict_job: Job, strict: Kafka) -> None:
@@ -206,13 +203,13 @@ def test_should_tell_of_a_transaction_that_took_too_long(strict_job: Job, strict
     )
     spec = strict_job.spec(strict_job.sink(out, transaction_timeout_ms=1000))
     told = _failure(strict_job, spec, slow.coalesce(1))
-    assert told["kind"] == "TRANSACTION_TIMEOUT"
-    assert "raise the sink's transaction_timeout (1000 ms)" in told["message"]
+    assert told["code"] == "TRANSACTION_TIMEOUT"
+    assert "raise the sink's transaction_timeout (1000 ms)" in told["text"]
     assert strict.read(out) == []
     spec = strict_job.spec(strict_job.sink(out, transaction_timeout_ms=100_000_000))
     told = _failure(strict_job, spec)
-    assert told["kind"] == "TRANSACTION_TIMEOUT"
-    assert "transaction.max.timeout.ms" in told["message"]
+    assert told["code"] == "TRANSACTION_TIMEOUT"
+    assert "transaction.max.timeout.ms" in told["text"]
     strict_job.run(strict_job.one(), strict_job.spec(out))
     assert strict.ids(out) == list(range(10))
 
@@ -230,7 +227,7 @@ def test_should_tell_what_is_not_allowed(strict_job: Job, strict: Kafka) -> None
     out, denied, markers = strict.topic(), strict.topic(), f"markers-{strict_job.name}"
     _acl(strict, ResourceType.TOPIC, denied, AclOperation.DESCRIBE, True)
     told = _failure(strict_job, strict_job.spec(out, denied), strict_job.two().coalesce(1))
-    assert (told["kind"], told["topic"]) == ("NOT_AUTHORISED", denied)
+    assert (told["code"], told["topic"]) == ("NOT_AUTHORISED", denied)
     found = jvm.kafka_topics(strict_job.spark, strict_job.client, [denied, out])
     assert found[denied]["operations"] == ["DESCRIBE"]
     assert found[denied]["config"] is None
@@ -239,8 +236,8 @@ def test_should_tell_what_is_not_allowed(strict_job: Job, strict: Kafka) -> None
     _acl(strict, ResourceType.BROKER, "kafka-cluster", AclOperation.CREATE, False)
     _acl(strict, ResourceType.TOPIC, markers, AclOperation.DESCRIBE, True)
     told = _failure(strict_job, strict_job.spec(strict_job.sink(out, marker_topic=markers)))
-    assert (told["kind"], told["topic"]) == ("NOT_AUTHORISED", markers)
-    assert "create it with cleanup.policy=compact" in told["message"]
+    assert (told["code"], told["topic"]) == ("NOT_AUTHORISED", markers)
+    assert "create it with cleanup.policy=compact" in told["text"]
     assert strict.read(out) == []
 
 
@@ -253,7 +250,7 @@ def test_should_be_exact_after_the_broker_was_away(
     strict_broker.stop()
     strict_job.add(range(10, 20))
     told = _told(query.processAllAvailable)
-    assert told["kind"] == "BROKER_UNREACHABLE"
+    assert told["code"] == "BROKER_UNREACHABLE"
     strict_broker.start(quiet=True)
     strict_job.run(strict_job.one(), strict_job.spec(out))
     assert strict.ids(out["path"]) == list(range(20))

@@ -71,7 +71,7 @@ def _staged(topic: Path) -> list[str]:
 
 def _crash(spark: SparkSession, frame: DataFrame, sinks: str, checkpoint: Path, point: str) -> None:
     jvm.arm_crash(spark, json.loads(sinks)["run"], point)
-    with pytest.raises(Exception, match=f"HEADGATE_CRASH {point}"):
+    with pytest.raises(Exception, match=f'"code":"CRASH","point":"{point}"'):
         run(frame, sinks, checkpoint)
 
 
@@ -233,7 +233,7 @@ def test_should_leave_nothing_of_a_batch_that_failed(
     raw = read_stream(spark, source.path)
     frame = _one(decode(raw, "id BIGINT", malformed="fail"))
     out = tmp_path / "out"
-    with pytest.raises(Exception, match="HEADGATE_MALFORMED"):
+    with pytest.raises(Exception, match='"code":"MALFORMED_RECORD"'):
         run(frame, spec("r1", log_sink("out", out)), tmp_path / "ck")
     assert values(out) == []
     # A task that was still running may leave its file behind; the next commit removes it.
@@ -310,13 +310,19 @@ def test_should_not_take_another_sinks_folders_for_its_own(
     spark: SparkSession, source: TopicFiles, tmp_path: Path
 ) -> None:
     def sinks(name: str) -> str:
-        path = str(tmp_path / "out")
+        path = str(tmp_path / "out of it")  # a space and a dot are escaped in URIs and file names
         return spec("r1", {"name": name, "kind": "files", "path": path, "format": "json"})
 
     frame = _one(_ids(spark, source))
-    run(frame, sinks("one"), tmp_path / "ck1")
-    with pytest.raises(Exception, match="HEADGATE_FOLDER_TAKEN"):
+    run(frame, sinks("one.a"), tmp_path / "ck1")
+    with pytest.raises(Exception, match='"code":"FOLDER_TAKEN"') as caught:
         run(frame, sinks("two"), tmp_path / "ck2")
+    failure = jvm.explain_failure(caught.value)
+    assert failure.sentence == (
+        f"{tmp_path}/out of it has files of another sink: "
+        "the sink 'one.a' of the job 'store' writes there"
+    )
+    assert (failure.step, failure.remedy) == ("two", "give each sink a folder of its own")
 
 
 def test_should_print_the_first_rows_of_a_batch(

@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate import jvm
+from headgate.base.coded import find_coded
 from headgate.connectors.log.files import Record, TopicFiles
 from tests.kernel.support import log_sink, read_stream, run, spec, values
 
@@ -217,7 +218,7 @@ def test_should_replay_its_first_batch_from_the_same_start(
     )
     sinks = spec("r-latest", log_sink("out", tmp_path / "out"))
     jvm.arm_crash(spark, "r-latest", "before_sink")
-    with pytest.raises(Exception, match="HEADGATE_CRASH"):
+    with pytest.raises(Exception, match='"code":"CRASH"'):
         run(frame, sinks, tmp_path / "ck")
     topic.append([Record("after")])  # "latest" is somewhere else now
     run(frame, sinks, tmp_path / "ck")
@@ -241,15 +242,16 @@ def _fails(action: Callable[[], object]) -> str:
 
 
 def _told(message: str, code: str) -> Any:
-    """The JSON behind the code; Spark may write on in the same line."""
-    return json.JSONDecoder().raw_decode(message.split(f"{code} ")[1])[0]
+    found = find_coded(message)
+    assert found is not None and found.code == code
+    return found.fields
 
 
 def test_should_name_a_topic_that_is_missing(spark: SparkSession, tmp_path: Path) -> None:
     nowhere = TopicFiles(tmp_path / "nowhere")
     message = _fails(lambda: _batch(spark, nowhere).collect())
-    assert f"HEADGATE_TOPIC_MISSING {nowhere.path}" in message
-    assert "HEADGATE_TOPIC_MISSING" in _fails(lambda: _consume(spark, nowhere, tmp_path / "ck"))
+    assert _told(message, "TOPIC_MISSING") == {"path": str(nowhere.path)}
+    assert '"code":"TOPIC_MISSING"' in _fails(lambda: _consume(spark, nowhere, tmp_path / "ck"))
 
 
 def test_should_name_offsets_that_are_gone(spark: SparkSession, tmp_path: Path) -> None:
@@ -261,7 +263,7 @@ def test_should_name_offsets_that_are_gone(spark: SparkSession, tmp_path: Path) 
     for segment in topic.segments(0)[:3]:
         (topic.path / "partition-00000" / segment.name).unlink()
     message = _fails(lambda: _consume(spark, topic, tmp_path / "ck"))
-    gone = _told(message, "HEADGATE_OFFSET_GONE")
+    gone = _told(message, "OFFSET_GONE")
     assert (gone["partition"], gone["from"], gone["to"]) == (0, 2, 4)
     assert (gone["first"], gone["end"]) == (3, 4)
 
@@ -274,7 +276,7 @@ def test_should_refuse_a_topic_that_is_shorter_than_what_was_read(
     _consume(spark, topic, tmp_path / "ck")
     (topic.path / "partition-00000" / topic.segments(0)[0].name).unlink()
     topic.append([Record("another topic by the same name")])
-    assert "HEADGATE_OFFSET_GONE" in _fails(lambda: _consume(spark, topic, tmp_path / "ck"))
+    assert '"code":"OFFSET_GONE"' in _fails(lambda: _consume(spark, topic, tmp_path / "ck"))
 
 
 def test_should_name_a_hole(spark: SparkSession, tmp_path: Path) -> None:
@@ -283,7 +285,7 @@ def test_should_name_a_hole(spark: SparkSession, tmp_path: Path) -> None:
         topic.append([Record(text)])
     (topic.path / "partition-00000" / topic.segments(0)[1].name).unlink()
     message = _fails(lambda: _batch(spark, topic).collect())
-    hole = _told(message, "HEADGATE_OFFSET_HOLE")
+    hole = _told(message, "OFFSET_HOLE")
     assert (hole["partition"], hole["after"], hole["next"]) == (0, 1, 2)
 
 
@@ -293,4 +295,4 @@ def test_should_name_a_segment_that_is_short_of_records(
     topic = _topic(tmp_path / "t")
     topic.append([Record("a"), Record("b")])
     (topic.path / "partition-00000" / topic.segments(0)[0].name).write_text("a\n")
-    assert "HEADGATE_SEGMENT_SHORT" in _fails(lambda: _batch(spark, topic).collect())
+    assert '"code":"SEGMENT_SHORT"' in _fails(lambda: _batch(spark, topic).collect())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -42,7 +41,7 @@ def job(spark: SparkSession, pulsar: Pulsar, tmp_path: Path) -> Job:
 
 def _crash(job: Job, spec: str, point: str, topics: Sequence[str] = ()) -> None:
     jvm.arm_crash(job.spark, json.loads(spec)["run"], point)
-    with pytest.raises(Exception, match=f"HEADGATE_CRASH {point}"):
+    with pytest.raises(Exception, match=f'"code":"CRASH","point":"{point}"'):
         job.run(job.two() if len(topics) != 1 else job.one(KEY, "id"), spec)
 
 
@@ -50,10 +49,9 @@ def _told(action: Callable[[], object]) -> dict[str, Any]:
     """What Python is told of the failure."""
     with pytest.raises(Exception) as caught:
         action()
-    found = re.search(r"HEADGATE_PULSAR (\{.*\})", jvm.failure_text(caught.value))
-    assert found, str(caught.value)[:2000]
-    told: dict[str, Any] = json.loads(found.group(1))
-    return told
+    report = jvm.failure_report(caught.value)
+    assert report.fields, str(caught.value)[:2000]
+    return {"code": report.code, **report.fields}
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -149,7 +147,7 @@ def test_should_spread_rows_without_a_key(job: Job, pulsar: Pulsar) -> None:
     out = pulsar.topic(3)
     spec = job.spec(job.sink(out, entry_rows=3), run="r-spread")
     jvm.arm_crash(job.spark, "r-spread", "in_transaction")
-    with pytest.raises(Exception, match="HEADGATE_CRASH"):
+    with pytest.raises(Exception, match='"code":"CRASH"'):
         job.run(job.one(), spec)
     job.run(job.one(), spec)
     assert pulsar.ids(out) == list(range(20))
@@ -179,14 +177,14 @@ def test_should_write_at_least_once_without_names_and_numbers(job: Job, pulsar: 
 def test_should_say_that_a_topic_does_not_drop_duplicates(job: Job, pulsar: Pulsar) -> None:
     out = pulsar.topic(deduplication=False)
     told = _told(lambda: job.run(job.one(KEY, "id"), job.spec(out)))
-    assert told["kind"] == "DEDUPLICATION_OFF"
+    assert told["code"] == "DEDUPLICATION_OFF"
     assert (told["topic"], told["servers"]) == (out, pulsar.url)
 
 
 def test_should_say_that_the_topic_is_missing_and_not_make_it(job: Job, pulsar: Pulsar) -> None:
     for number in range(2):
         told = _told(lambda: job.run(job.one(KEY, "id"), job.spec("nowhere")))
-        assert (told["kind"], told["topic"]) == ("TOPIC_MISSING", "nowhere"), number
+        assert (told["code"], told["topic"]) == ("TOPIC_MISSING", "nowhere"), number
 
 
 def test_should_lose_nothing_when_the_topic_refuses_one_entry(job: Job, pulsar: Pulsar) -> None:
@@ -199,7 +197,7 @@ def test_should_lose_nothing_when_the_topic_refuses_one_entry(job: Job, pulsar: 
     )
     frame = job.one(KEY, "id", f"{text} AS t").coalesce(1)
     spec = job.spec(job.sink(out, "key", entry_rows=1))
-    assert _told(lambda: job.run(frame, spec))["kind"] == "RECORD_TOO_LARGE"
+    assert _told(lambda: job.run(frame, spec))["code"] == "RECORD_TOO_LARGE"
     before = pulsar.ids(out)
     assert 0 < len(before) < 20
     pulsar.limit(out, None)
@@ -217,8 +215,8 @@ def test_should_say_that_a_record_is_too_large_before_it_sends_it(job: Job, puls
     out = pulsar.topic()
     frame = job.one("repeat('x', 6000000) AS __hg_lead_value")
     told = _told(lambda: job.run(frame, job.spec(job.sink(out, "value"))))
-    assert told["kind"] == "RECORD_TOO_LARGE"
-    assert "6000000 bytes" in told["message"]
+    assert told["code"] == "RECORD_TOO_LARGE"
+    assert "6000000 bytes" in told["text"]
     assert pulsar.read(out) == []
 
 

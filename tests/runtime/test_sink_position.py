@@ -249,6 +249,15 @@ def test_should_refuse_a_second_home_until_it_takes_over(copying: Copying) -> No
     assert set(copying.written()["log"]) == set(range(20))
 
 
+def test_should_not_write_into_the_folder_of_another_job(copying: Copying) -> None:
+    copying.batches(10)
+    owner = "the sink 'files' of the job 'copying'"
+    with pytest.raises(HeadgateError, match=f"has files of another sink: {owner}") as failed:
+        copying.go(name="another")
+    assert failed.value.step == "files" and "a folder of its own" in str(failed.value.remedy)
+    copying.assert_exact()
+
+
 def test_should_start_afresh_in_the_home_that_owns_the_outputs(copying: Copying) -> None:
     copying.batches(10)
     copying.go(fresh=True)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from headgate.base.coded import CodedFailure
+
 
 @dataclass(frozen=True)
 class TopicIds:
@@ -52,8 +54,11 @@ class TopicIds:
         return TopicIds(data.get("cluster"), {str(t): str(i) for t, i in data["topics"].items()})
 
 
-class TopicReplacedError(Exception):
-    """A topic took the place of the one that a source has read; the kernel says it in these words.
+class TopicReplacedError(CodedFailure):
+    """A topic took the place of the one that a source has read; the kernel says the same.
 
-    Not for people: what they get is made of it (headgate/failures.py).
+    Its fields are the address, the id that it had (was) and has (is), and the step if it is known.
     """
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        super().__init__("TOPIC_REPLACED", fields)

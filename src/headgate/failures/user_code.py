@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sysconfig
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
+from headgate.base.coded import coded_line
+
 _OURS = str(Path(__file__).resolve().parents[1])
 _LIBRARIES = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib"))
-MARK = "HEADGATE_HANDLER"
 # code that calls sys.exit would end Python's worker without a word of where it was
 FAILURES = (Exception, SystemExit)
 _MOST_FRAMES = 20
@@ -42,8 +42,8 @@ def said(error: BaseException) -> str:
 def line_of(step: str, text: str, error: BaseException, frames: Sequence[str]) -> str:
     """All of it in a line that is found again in what Spark says of a failure.
 
-    >>> line_of("out", "it failed", ValueError("no"), [])
-    'HEADGATE_HANDLER {"step": "out", "text": "it failed", "error": "ValueError: no", "frames": []}'
+    >>> line_of("out", "no", OSError(), [])
+    'HEADGATE {"code": "HANDLER", "step": "out", "text": "no", "error": "OSError", "frames": []}'
     """
     found = {
         "step": step,
@@ -51,4 +51,4 @@ def line_of(step: str, text: str, error: BaseException, frames: Sequence[str]) -
         "error": said(error),
         "frames": list(frames[:_MOST_FRAMES]),
     }
-    return f"{MARK} {json.dumps(found)}"
+    return coded_line("HANDLER", found)

@@ -13,7 +13,7 @@ from headgate.jvm.brokers import (
     need_pulsar,
     pulsar_topics,
 )
-from headgate.jvm.failure import explain_failure, failure_text
+from headgate.jvm.failure import explain_failure, failure_report, failure_text
 from headgate.jvm.frames import (
     carry,
     count,
@@ -93,6 +93,7 @@ __all__ = [
     "decode",
     "disarm_crash",
     "explain_failure",
+    "failure_report",
     "failure_text",
     "fence",
     "forget",

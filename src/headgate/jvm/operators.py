@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from headgate.base.errors import GraphError
+from headgate.jvm.failure import failure_report
 from headgate.jvm.gateway import (
     as_frame,
     java_column,
@@ -56,12 +57,11 @@ def decode(
     try:
         return as_frame(api.apply(java_frame(raw), json.dumps(spec)), spark)
     except IllegalArgumentException as error:
-        _, mark, why = str(error).partition("HEADGATE_AVRO_SCHEMA ")
-        if not mark:
+        report = failure_report(error)
+        if report.code != "AVRO_SCHEMA":
             raise
-        raise GraphError(
-            why, step=step, remedy="correct the Avro schema or the source's columns"
-        ) from error
+        remedy = "correct the Avro schema or the source's columns"
+        raise GraphError(str(report.fields["text"]), step=step, remedy=remedy) from error
 
 
 def lookup(

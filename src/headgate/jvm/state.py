@@ -6,10 +6,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pyspark.errors import IllegalArgumentException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.base.errors import RefusedError
+from headgate.jvm.failure import failure_report
 from headgate.jvm.gateway import (
     as_frame,
     java_frame,
@@ -113,18 +115,17 @@ def rewrite_state(
             None if job is None else java_frame(job),
             drops,
         )
-    except IllegalArgumentException as error:
-        _, mark, why = str(error).partition("HEADGATE_STATE_")
-        kind, _, what = why.partition(" ")
-        if not mark:
+    except (PySparkException, Py4JJavaError) as error:
+        report = failure_report(error)
+        if report.code not in ("STATE_TYPE", "STATE_KEYS"):
             raise
         remedy = "give what changed its type another name, or start anew"
-        if kind == "KEYS":
+        if report.code == "STATE_KEYS":
             remedy = (
                 "say --allow-dropped-state to keep what 0.0 and the usual NaN had, and to drop "
                 "what the others had; or start anew"
             )
-        raise RefusedError(what, step=step, remedy=remedy) from error
+        raise RefusedError(str(report.fields["text"]), step=step, remedy=remedy) from error
     lost(int(found.lost()))
     return [[str(id) for id in python_list(of)] for of in python_list(found.ids())]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from headgate.base.errors import HeadgateError, NotFoundError
-from headgate.failures import explain
 from headgate.home.layout import RunHome
 from headgate.home.model import JobRecord
 from headgate.runtime.drive import Drive
@@ -47,7 +46,7 @@ def not_readable(drive: Drive, how: str) -> str | None:
     try:
         why = "" if drive.await_readable() else "its transactions are still being ended"
     except Exception as error:  # all is committed: a broker that is gone by now changes nothing
-        why = explain(jvm.failure_text(error)).sentence
+        why = jvm.explain_failure(error).sentence
     return (
         f"all rows are written, but readers may not see the last ones yet: {why}" if why else None
     )

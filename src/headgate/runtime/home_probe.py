@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
+from headgate.base.coded import find_coded
 from headgate.base.errors import HeadgateError, RefusedError
 from headgate.failures import explain
 from headgate.home.layout import JobHome
@@ -28,7 +29,7 @@ class HomeUnseenError(RefusedError):
     def __init__(self, line: str) -> None:
         failure = explain(line)
         super().__init__(failure.sentence, remedy=failure.remedy)
-        self.__cause__ = RuntimeError(line)  # by which a running job's failure is explained
+        self.__cause__ = find_coded(line)  # by which a running job's failure is explained
 
 
 class HomeProbe:
@@ -51,7 +52,7 @@ class HomeProbe:
             try:
                 self._probe = jvm.home_probe(self._spark, folder, nonce)
             except Exception as error:
-                failure = explain(jvm.failure_text(error))
+                failure = jvm.explain_failure(error)
                 raise HeadgateError(
                     f"Spark's driver cannot write to the home: {failure.sentence}",
                     remedy=failure.remedy,
@@ -86,7 +87,7 @@ class HomeProbe:
 
     def _judge(self) -> None:
         if (found := self._probe.found()) is not None:
-            raise HomeUnseenError(f"HEADGATE_HOME_UNSEEN {found}")
+            raise HomeUnseenError(str(found))
 
 
 def _is_local(master: str) -> bool:

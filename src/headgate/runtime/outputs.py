@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from headgate.base.errors import JobFailedError, RefusedError
 from headgate.base.secrets import shown
 from headgate.connectors.base import OutputOwner, Sink, Source
-from headgate.failures import explain
 from headgate.graph.formats import same
 from headgate.home.layout import JobHome, RunHome
 from headgate.runtime.sink_position import Marker
@@ -153,8 +152,8 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except (Py4JJavaError, PySparkException) as error:
-        failure = explain(jvm.failure_text(error))
-        raise JobFailedError(failure.sentence, remedy=failure.remedy) from error
+        failure = jvm.explain_failure(error)
+        raise JobFailedError(failure.sentence, step=failure.step, remedy=failure.remedy) from error
 
 
 def _place(job: JobHome) -> str:

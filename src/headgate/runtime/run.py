@@ -21,7 +21,7 @@ from headgate.base.errors import (
 )
 from headgate.base.params import recorded, references
 from headgate.base.secrets import scrub
-from headgate.failures import Reason, explain
+from headgate.failures import Reason
 from headgate.home.layout import Home, RunHome
 from headgate.home.model import CheckpointRecord, EventRecord
 from headgate.runtime.blame import kafka_reads, name_broker
@@ -408,7 +408,7 @@ class _Start:
         """Write the failure down; wait if the query is to be started again, else give it back."""
         from headgate import jvm
 
-        failure = explain(f"{jvm.failure_text(error)}\n{type(error).__name__}")
+        failure = jvm.explain_failure(error)
         failure = name_broker(failure, kafka_reads(self.built))
         failure = self.patience.named(failure)
         if failure.reason is Reason.LEASE_LOST or self.lease.lost is not None:
@@ -460,7 +460,7 @@ class _Start:
 
         if (
             self.operations.stop_requested
-            or explain(jvm.failure_text(error)).reason is not Reason.TOPIC_REPLACED
+            or jvm.explain_failure(error).reason is not Reason.TOPIC_REPLACED
         ):
             return False
         topics = JobTopics(drive.compiled)
@@ -472,7 +472,7 @@ class _Start:
         from headgate import jvm
 
         drive.recorder.recover()
-        failure = explain(jvm.failure_text(error))
+        failure = jvm.explain_failure(error)
         options = replace(self.options, fresh=False, restore=None, parallelism=None)
         try:
             new = self._begin(options, self._parallelism(options))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from headgate.base.coded import CodedFailure
 from headgate.base.durations import format_duration
 from headgate.home.model import CheckpointRecord
 from headgate.home.times import from_iso
@@ -71,11 +71,11 @@ class Ended:
     error: Exception | None = None
 
 
-class BatchTimeoutError(Exception):
+class BatchTimeoutError(CodedFailure):
     """A batch took longer than the job allows."""
 
     def __init__(self, after: timedelta) -> None:
-        super().__init__(f"HEADGATE_BATCH_TIMEOUT {json.dumps({'after': format_duration(after)})}")
+        super().__init__("BATCH_TIMEOUT", {"after": format_duration(after)})
 
 
 class Supervisor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.base.topic_ids import TopicIds, TopicReplacedError
 from headgate.connectors.base import Source
-from headgate.failures import Reason, explain
+from headgate.failures import Reason
 from headgate.home.layout import RunHome
 from headgate.runtime.supervisor import Ended
 from headgate.snapshots.topics import (
@@ -39,7 +38,7 @@ def named_replaced(drive: Drive, ended: Ended) -> Ended:
     from headgate import jvm
 
     error = ended.error
-    if error is None or explain(jvm.failure_text(error)).reason not in _LIKE_REPLACED:
+    if error is None or jvm.explain_failure(error).reason not in _LIKE_REPLACED:
         return ended
     try:
         drive.check()
@@ -134,4 +133,4 @@ class JobTopics:
                 "was": was[topic],
                 "is": now.topics.get(topic) if now else None,
             }
-            raise TopicReplacedError(f"HEADGATE_TOPIC_REPLACED {json.dumps(fields)}")
+            raise TopicReplacedError(fields)

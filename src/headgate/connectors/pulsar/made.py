@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from headgate.base.errors import HeadgateError
@@ -47,7 +46,7 @@ class MadeOnce:
                 "was": self._created,
                 "is": now,
             }
-            raise TopicReplacedError(f"HEADGATE_TOPIC_REPLACED {json.dumps(fields)}")
+            raise TopicReplacedError(fields)
         self._ledgers.update(ledgers)
 
     def _ask(self) -> str | None:

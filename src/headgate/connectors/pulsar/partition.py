@@ -15,7 +15,7 @@ from headgate.connectors.pulsar.client import PulsarAccess
 from headgate.connectors.pulsar.ids import START, Place
 from headgate.connectors.pulsar.names import PulsarTopicName, address_of
 from headgate.connectors.pulsar.range import PulsarFailure, failure
-from headgate.failures import explain
+from headgate.failures import Report, explain
 
 _ANSWER_MS = 20_000
 _SAMPLES = 16
@@ -41,7 +41,8 @@ def first_places(access: PulsarAccess, topic: str) -> dict[str, str]:
             if first is not None:
                 found[str(number)] = str(first)
     except pulsar.PulsarException as error:
-        explained = explain(str(failure(error, address_of(access.url, topic))))
+        raised = failure(error, address_of(access.url, topic))
+        explained = explain(Report(raised.code, raised.fields))
         raise HeadgateError(explained.sentence, remedy=explained.remedy) from error
     finally:
         client.shutdown()

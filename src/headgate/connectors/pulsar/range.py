@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headgate.base.coded import CodedFailure
 from headgate.connectors.pulsar.client import PulsarAccess
 from headgate.connectors.pulsar.ids import Place, to_number
 from headgate.connectors.pulsar.names import address_of
@@ -21,12 +21,11 @@ _PATIENCE_MS = 20_000
 _SILENCES = 6
 
 
-class PulsarFailure(Exception):
+class PulsarFailure(CodedFailure):
     """What a reader could not do, as one line that names the reason for the driver."""
 
-    def __init__(self, kind: str, where: str, message: str) -> None:
-        fields = json.dumps({"kind": kind, "topic": where, "message": message})
-        super().__init__(f"HEADGATE_PULSAR {fields}")
+    def __init__(self, code: str, where: str, message: str) -> None:
+        super().__init__(code, {"system": "pulsar", "topic": where, "text": message})
 
 
 @dataclass(frozen=True)

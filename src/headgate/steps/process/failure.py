@@ -7,11 +7,11 @@ from typing import Any
 
 from pyspark.sql import Row
 
-from headgate.failures.user_code import FAILURES, MARK, all_frames, line_of, said, user_frames
+from headgate.failures.user_code import FAILURES, all_frames, line_of, said, user_frames
 from headgate.steps.process.codecs import shortened
 from headgate.steps.process.returned import NotRows
 
-__all__ = ["FAILURES", "MARK", "HandlerError", "error_row", "key_text", "said", "user_lines"]
+__all__ = ["FAILURES", "HandlerError", "error_row", "key_text", "said", "user_lines"]
 
 
 def user_lines(error: BaseException, given: Any = None) -> list[str]:

@@ -6,6 +6,7 @@ import java.util.concurrent.ConcurrentHashMap
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
+import org.apache.spark.sql.headgate.failures.{Coded, CodedFailure}
 import org.apache.spark.sql.headgate.spark.{RunningBatch, Session, Sessions}
 
 /** Throws if a batch must not go on. */
@@ -40,5 +41,5 @@ object BatchGuards {
 }
 
 /** A topic of a source is another one than that which its offsets are of. */
-class TopicReplacedException(json: String)
-  extends IllegalStateException(s"HEADGATE_TOPIC_REPLACED $json")
+class TopicReplacedException(val coded: Coded)
+  extends IllegalStateException(coded.line) with CodedFailure

@@ -4,6 +4,7 @@ import java.lang.{Long => JLong}
 import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
 
+import org.apache.spark.sql.headgate.failures.{Coded, CodedStateException}
 import org.apache.spark.sql.headgate.spark.RunningBatch
 
 /**
@@ -16,8 +17,7 @@ object OnceABatch {
   def check(batch: RunningBatch, step: String): Unit = {
     val before = last.put((batch.runId, step), batch.id)
     if (before != null && before.longValue == batch.id)
-      throw new IllegalStateException(
-        s"HEADGATE_STEP_TWICE the step '$step' would run twice in batch ${batch.id}")
+      throw new CodedStateException(Coded("STEP_TWICE", "step" -> step, "batch" -> batch.id))
   }
 
   def forget(runId: UUID): Unit = last.keySet.removeIf(_._1 == runId)

@@ -2,6 +2,7 @@
 package org.apache.spark.sql.headgate.commit
 
 import java.io.File
+import java.net.URLDecoder
 import java.nio.channels.FileChannel
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path, Paths, StandardCopyOption, StandardOpenOption}
@@ -42,4 +43,7 @@ object DiskFiles {
       val c = (b & 0xff).toChar
       if (c.isLetterOrDigit && c < 128 || c == '_' || c == '-') c.toString else f"%%${b & 0xff}%02X"
     }.mkString
+
+  /** The name that [[fileName]] has written. */
+  def nameIn(fileName: String): String = URLDecoder.decode(fileName, UTF_8)
 }

@@ -10,6 +10,8 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
+import org.apache.spark.sql.headgate.failures.{Coded, CodedFailure}
+
 /**
  * Keeps a driver that lost its job's lease from committing anything more.
  *
@@ -51,7 +53,10 @@ final class Fence(lockFile: LocalPath, jobFile: Path, token: String, hadoop: Con
   }
 }
 
-class LeaseLostException(why: String) extends RuntimeException(s"HEADGATE_LEASE_LOST $why")
+/** Another process drives the job, or none does. */
+class LeaseLostException(val coded: Coded) extends RuntimeException(coded.line) with CodedFailure {
+  def this(why: String) = this(Coded("LEASE_LOST", "text" -> why))
+}
 
 object Fence {
   private val TimeoutMs = 60000L

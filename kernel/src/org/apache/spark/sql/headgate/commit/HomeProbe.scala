@@ -8,26 +8,24 @@ import java.util.concurrent.ConcurrentHashMap
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
-import com.fasterxml.jackson.databind.node.JsonNodeFactory
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
+import org.apache.spark.sql.headgate.failures.{Coded, CodedFailure}
 import org.apache.spark.sql.headgate.spark.{Session, Sessions}
 import org.apache.spark.{SparkEnv, TaskContext}
 import org.apache.spark.sql.{SparkSession => ApiSession}
 import org.apache.spark.storage.BlockManagerId
 import org.apache.spark.util.SerializableConfiguration
 
-/** Its message is one line for Python. */
-class HomeUnseenException(answer: ProbeAnswer, path: String)
-  extends IOException(s"HEADGATE_HOME_UNSEEN ${answer.json(path)}")
+/** An executor has another disk at the home's path. */
+class HomeUnseenException(val coded: Coded) extends IOException(coded.line) with CodedFailure
 
 /** What an executor found: `ok`, `unseen` (the driver's file is not there), `apart` (the driver does not
   * find the executor's file) or `unwritable`. */
 case class ProbeAnswer(executor: String, host: String, kind: String, text: String) {
-  def json(path: String): String = JsonNodeFactory.instance.objectNode()
-    .put("executor", executor).put("host", host).put("kind", kind).put("text", text).put("path", path)
-    .toString
+  def coded(path: String): Coded = Coded("HOME_UNSEEN",
+    "executor" -> executor, "host" -> host, "kind" -> kind, "text" -> text, "path" -> path)
 }
 
 /**
@@ -59,7 +57,7 @@ final class HomeProbe(session: Session, folder: String, nonce: String) {
 
   def busy(): Boolean = round != null && round.isAlive
 
-  /** What is wrong, as JSON, or null. */
+  /** What is wrong, as a coded line, or null. */
   def found(): String = problem
 
   /** Probe all executors that have not answered yet; without one, the first that comes. */
@@ -106,7 +104,7 @@ final class HomeProbe(session: Session, folder: String, nonce: String) {
     val judged = if (said == null) answer else answer.copy(kind = "apart", text = said)
     if (judged.kind == "ok") seen.add(answer.executor)
     // while the job runs a disk may be full: that is no other disk, and the executor is probed again
-    else if (problem == null && (first || judged.kind != "unwritable")) problem = judged.json(folder)
+    else if (problem == null && (first || judged.kind != "unwritable")) problem = judged.coded(folder).line
     root.getFileSystem(hadoop).delete(file, false)
   }
 }
@@ -132,7 +130,7 @@ object HomeProbe {
     if (spec != null && !guarded.contains(spec) && !onDriver) {
       val at = spec.lastIndexOf('#')
       val said = read(new Path(spec.take(at), DriverFile), spec.drop(at + 1), hadoop)
-      if (said != null) throw new HomeUnseenException(answer("unseen", said), spec.take(at))
+      if (said != null) throw new HomeUnseenException(answer("unseen", said).coded(spec.take(at)))
       guarded.add(spec)
     }
   }

@@ -9,6 +9,7 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.{JsonNodeFactory, ObjectNode}
 
+import org.apache.spark.sql.headgate.failures.{Coded, CodedFailure}
 import org.apache.spark.sql.headgate.spark.{RunningBatch, RunningQuery, Session}
 
 /** How far the sources are after a batch: what `offsets/N` of Spark's checkpoint says. */
@@ -93,6 +94,7 @@ object Marker {
 }
 
 /** A batch with a number that the sink has already, for other rows. */
-class SinkAheadException(sink: String, found: Marker, batch: Long)
-  extends RuntimeException("HEADGATE_SINK_AHEAD " + JsonNodeFactory.instance.objectNode()
-    .put("sink", sink).put("batch", batch).put("found", found.batch).toString)
+class SinkAheadException(val coded: Coded) extends RuntimeException(coded.line) with CodedFailure {
+  def this(sink: String, found: Marker, batch: Long) =
+    this(Coded("SINK_AHEAD", "sink" -> sink, "batch" -> batch, "found" -> found.batch))
+}

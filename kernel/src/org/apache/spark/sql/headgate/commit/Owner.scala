@@ -6,6 +6,8 @@ import java.nio.file.{Files, NoSuchFileException, Path}
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.JsonNodeFactory
 
+import org.apache.spark.sql.headgate.failures.{Coded, CodedFailure}
+
 /** A job in a home.
   *
   * @param id made once for the job in its home; empty if nobody is to be written down
@@ -50,6 +52,7 @@ final class FolderOwner(root: Path, job: String) {
 }
 
 /** Another home's job of the same name writes to the output. */
-class OutputTakenException(sink: String, output: String, owner: Owner)
-  extends RuntimeException("HEADGATE_OUTPUT_TAKEN " + JsonNodeFactory.instance.objectNode()
-    .put("sink", sink).put("output", output).put("home", owner.home).toString)
+class OutputTakenException(val coded: Coded) extends RuntimeException(coded.line) with CodedFailure {
+  def this(sink: String, output: String, owner: Owner) =
+    this(Coded("OUTPUT_TAKEN", "sink" -> sink, "output" -> output, "home" -> owner.home))
+}

@@ -5,6 +5,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.{DataFrame => ApiFrame}
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, Cast, UnsafeRow}
+import org.apache.spark.sql.headgate.failures.{Coded, CodedArgumentException}
 import org.apache.spark.sql.headgate.spark.{Frames, StateStore, StoreShape}
 import org.apache.spark.sql.types.StringType
 import org.apache.spark.unsafe.types.ByteArray
@@ -24,22 +25,13 @@ trait KeyMerge extends Serializable {
 }
 
 object KeyMerge {
-  private val Mark = "HEADGATE_STATE_KEYS"
-
-  /** What a task has refused, from the failure of its job. */
-  def refusal(failed: Throwable): Option[IllegalArgumentException] = {
-    val text = Iterator.iterate(failed)(_.getCause).takeWhile(_ != null).map(_.getMessage)
-      .find(m => m != null && m.contains(Mark))
-    text.map(m => new IllegalArgumentException(m.substring(m.indexOf(Mark)).linesIterator.next()))
-  }
-
   /** Two keys with these parts, in normal form, have state that cannot be merged. */
-  def refused(spec: StoreSpec, key: UnsafeRow): IllegalArgumentException = {
+  def refused(spec: StoreSpec, key: UnsafeRow): CodedArgumentException = {
     val cast = spec.partitionBy.map { i =>
       Cast(BoundReference(i, spec.keySchema(i).dataType, nullable = true), StringType).eval(key)
     }
-    new IllegalArgumentException(s"$Mark 0.0 and -0.0 are one key now, and so are all NaN, but the state " +
-      s"has several of them for ${cast.mkString(", ")}, which cannot be merged")
+    new CodedArgumentException(Coded("STATE_KEYS", "text" -> ("0.0 and -0.0 are one key now, and so are all " +
+      s"NaN, but the state has several of them for ${cast.mkString(", ")}, which cannot be merged")))
   }
 
   /** As the step says: the rules of each kind are its own. */

@@ -7,9 +7,10 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.{Partitioner, SparkException}
+import org.apache.spark.Partitioner
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{DataFrame => ApiFrame, SparkSession => ApiSession}
+import org.apache.spark.sql.headgate.failures.{Coded, CodedArgumentException}
 import org.apache.spark.sql.headgate.spark.{OpenForWriting, Session, Sessions, StateMetadata, StoreFiles}
 import org.apache.spark.util.CompletionIterator
 
@@ -43,10 +44,10 @@ object RewriteState {
         sourceIds.asScala.map(_.asScala.toSeq).toSeq, old, stores, partitions)
     val files = StoreFiles.of(session, target, operatorId)
     val merge = if (old.exists(_.asCame)) Some(KeyMerge.of(job, step, drops)) else None
-    val written = try rows.partitionBy(new Numbered(partitions)).mapPartitionsWithIndex { (p, rows) =>
+    val written = rows.partitionBy(new Numbered(partitions)).mapPartitionsWithIndex { (p, rows) =>
       val (ids, lost) = write(files, stores, p, targetVersion, rows, merge)
       Iterator.single((p, ids, lost))
-    }.collect().sortBy(_._1) catch { case e: SparkException => throw KeyMerge.refusal(e).getOrElse(e) }
+    }.collect().sortBy(_._1)
     writeMetadata(session, source, operatorId, step, stores, target, partitions)
     new Rewritten(written.map(_._2.asJava).toSeq.asJava, written.map(_._3).sum)
   }
@@ -80,9 +81,9 @@ object RewriteState {
   private def check(from: StoreSpec, to: StoreSpec): Unit = {
     def types(s: StoreSpec) = StoreSpec.plain(s.keySchema).map(_.dataType)
     if (types(from) != types(to)) {
-      throw new IllegalArgumentException(
-        s"HEADGATE_STATE_TYPE the key of the state was (${types(from).map(_.simpleString).mkString(", ")}) " +
-          s"and is (${types(to).map(_.simpleString).mkString(", ")}) now")
+      throw new CodedArgumentException(Coded("STATE_TYPE", "text" ->
+        (s"the key of the state was (${types(from).map(_.simpleString).mkString(", ")}) " +
+          s"and is (${types(to).map(_.simpleString).mkString(", ")}) now")))
     }
     RowConverter.between(from.valueSchema, to.valueSchema) // refuses before anything is written
   }

@@ -3,6 +3,7 @@ package org.apache.spark.sql.headgate.store
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.catalyst.util.{ArrayBasedMapData, ArrayData, GenericArrayData, MapData}
+import org.apache.spark.sql.headgate.failures.{Coded, CodedArgumentException}
 import org.apache.spark.sql.types._
 
 /**
@@ -34,9 +35,8 @@ object RowConverter {
         new ArrayBasedMapData(keys(map.keyArray()).asInstanceOf[ArrayData],
           items(map.valueArray()).asInstanceOf[ArrayData])
       }
-    case _ => throw new IllegalArgumentException(
-      s"HEADGATE_STATE_TYPE column ${at.stripPrefix(".")} of the state was ${from.simpleString} " +
-        s"and is ${to.simpleString} now")
+    case _ => throw new CodedArgumentException(Coded("STATE_TYPE", "text" ->
+      s"column ${at.stripPrefix(".")} of the state was ${from.simpleString} and is ${to.simpleString} now"))
   }
 
   private def structs(from: StructType, to: StructType, at: String): Any => Any = {

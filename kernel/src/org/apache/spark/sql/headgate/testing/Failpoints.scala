@@ -3,8 +3,10 @@ package org.apache.spark.sql.headgate.testing
 
 import java.util.concurrent.ConcurrentHashMap
 
+import org.apache.spark.sql.headgate.failures.{Coded, CodedFailure}
+
 /** What an armed failpoint throws. */
-class HeadgateCrash(message: String) extends RuntimeException(message)
+class HeadgateCrash(val coded: Coded) extends RuntimeException(coded.line) with CodedFailure
 
 /** Crashes on request, once, at a point of a run's commit:
   *
@@ -64,6 +66,6 @@ object Failpoints {
 
   private def throwIfArmed(run: String, point: String, batch: Long): Unit =
     if (armed.remove((run, point))) {
-      throw new HeadgateCrash(s"HEADGATE_CRASH $point of batch $batch, as a test asked")
+      throw new HeadgateCrash(Coded("CRASH", "point" -> point, "batch" -> batch))
     }
 }

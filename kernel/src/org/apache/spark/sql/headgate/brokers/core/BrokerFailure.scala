@@ -3,11 +3,11 @@ package org.apache.spark.sql.headgate.brokers.core
 
 import java.util.concurrent.{CompletionException, ExecutionException}
 
-import com.fasterxml.jackson.databind.node.JsonNodeFactory
+import org.apache.spark.sql.headgate.failures.{Coded, CodedFailure, FailureReport}
 
-/** Its message is one line for Python: `HEADGATE_KAFKA {json}` or `HEADGATE_PULSAR {json}`.
+/** Its kind is its code.
   *
-  * @param system KAFKA or PULSAR
+  * @param system kafka or pulsar
   * @param servers where the broker was looked for
   */
 abstract class BrokerFailure(
@@ -17,7 +17,10 @@ abstract class BrokerFailure(
     val servers: String,
     val text: String,
     cause: Throwable)
-  extends RuntimeException(BrokerFailure.line(system, kind, topic, servers, text), cause)
+  extends RuntimeException(BrokerFailure.coded(system, kind, topic, servers, text).line, cause)
+    with CodedFailure {
+  override val coded: Coded = BrokerFailure.coded(system, kind, topic, servers, text)
+}
 
 object BrokerFailure {
   val TopicMissing = "TOPIC_MISSING"
@@ -26,16 +29,11 @@ object BrokerFailure {
   val NotAuthorised = "NOT_AUTHORISED"
   val Fenced = "PRODUCER_FENCED"
 
-  private def line(
-      system: String, kind: String, topic: String, servers: String, text: String): String = {
-    val json = JsonNodeFactory.instance.objectNode().put("kind", kind)
-    if (topic != null) json.put("topic", topic)
-    if (servers != null) json.put("servers", servers)
-    s"HEADGATE_$system ${json.put("message", text).toString}"
-  }
+  private def coded(
+      system: String, kind: String, topic: String, servers: String, text: String): Coded =
+    Coded(kind, "system" -> system, "topic" -> topic, "servers" -> servers, "text" -> text)
 
-  def causes(error: Throwable): Seq[Throwable] =
-    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(20).toSeq
+  def causes(error: Throwable): Seq[Throwable] = FailureReport.causes(error)
 
   /** The error itself, out of the wrappings that futures put around it. */
   def innermost(error: Throwable): Throwable =

@@ -3,6 +3,7 @@ package org.apache.spark.sql.headgate.brokers.kafka
 
 import scala.jdk.CollectionConverters._
 
+import org.apache.kafka.clients.consumer.{OffsetOutOfRangeException => NoOffsetException}
 import org.apache.kafka.common.KafkaException
 import org.apache.kafka.common.config.ConfigException
 import org.apache.kafka.common.errors._
@@ -10,7 +11,7 @@ import org.apache.kafka.common.errors._
 import org.apache.spark.sql.headgate.brokers.core.BrokerFailure
 
 class KafkaFailure(kind: String, topic: String, servers: String, text: String, cause: Throwable)
-  extends BrokerFailure("KAFKA", kind, topic, servers, text, cause)
+  extends BrokerFailure("kafka", kind, topic, servers, text, cause)
 
 object KafkaFailure {
   import BrokerFailure.{causes, innermost}
@@ -21,6 +22,7 @@ object KafkaFailure {
   val NotAuthorised: String = BrokerFailure.NotAuthorised
   val Fenced: String = BrokerFailure.Fenced
   val TimedOut = "TRANSACTION_TIMEOUT"
+  val OffsetGone = "OFFSET_GONE"
   val Other = "KAFKA"
 
   def missing(topic: String, servers: String, cause: Throwable = null): KafkaFailure =
@@ -35,6 +37,9 @@ object KafkaFailure {
       val about = denied(cause).getOrElse(topic)
       new KafkaFailure(kind, about, servers, textOf(kind, cause, about, servers), error)
   }
+
+  /** The kind of the first of these that has one. */
+  def kindIn(chain: Seq[Throwable]): String = chain.map(kindOf).find(_ != Other).getOrElse(Other)
 
   /** A transaction fails as a whole, so the record of any of its topics may be the first to tell. */
   private def denied(cause: Throwable): Option[String] = cause match {
@@ -61,6 +66,7 @@ object KafkaFailure {
 
   private def kindOf(error: Throwable): String = error match {
     case _: UnknownTopicOrPartitionException => TopicMissing
+    case _: OffsetOutOfRangeException | _: NoOffsetException => OffsetGone
     case _: RecordTooLargeException | _: RecordBatchTooLargeException => TooLarge
     case _: AuthorizationException | _: AuthenticationException => NotAuthorised
     case _: ProducerFencedException | _: InvalidProducerEpochException => Fenced

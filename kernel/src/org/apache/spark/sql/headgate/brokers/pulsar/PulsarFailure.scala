@@ -9,7 +9,7 @@ import org.apache.pulsar.client.api.PulsarClientException._
 import org.apache.spark.sql.headgate.brokers.core.BrokerFailure
 
 class PulsarFailure(kind: String, topic: String, service: String, text: String, cause: Throwable)
-  extends BrokerFailure("PULSAR", kind, topic, service, text, cause)
+  extends BrokerFailure("pulsar", kind, topic, service, text, cause)
 
 object PulsarFailure {
   import BrokerFailure.{causes, innermost}

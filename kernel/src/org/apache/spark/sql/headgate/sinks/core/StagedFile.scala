@@ -5,6 +5,8 @@ import java.io.File
 
 import scala.util.control.NonFatal
 
+import org.apache.hadoop.fs.Path
+
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.headgate.commit.DiskFiles
 import org.apache.spark.sql.headgate.spark.{FileOutput, FileOutputs}
@@ -25,11 +27,14 @@ final class StagedFile(
   override def write(row: InternalRow): Unit = {
     if (out == null) {
       name = place.prefix(writerId) + outputs.extension(place.task)
-      out = outputs.open(new File(staging, name).toURI.toString, place.task)
+      out = outputs.open(target, place.task)
     }
     out.write(row)
     rows += 1
   }
+
+  /** As Spark makes paths from texts: nothing in it is escaped, not even a space or a percent sign. */
+  private def target: String = new Path(new File(staging, name).toURI).toString
 
   override def finish(): Unit = if (out != null) {
     out.close()

@@ -9,6 +9,7 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.JsonNodeFactory
 
 import org.apache.spark.sql.headgate.commit.{DiskFiles, FolderOwner, Marker}
+import org.apache.spark.sql.headgate.failures.{Coded, CodedStateException}
 import org.apache.spark.sql.headgate.sinks.core.{JobSpec, SinkSpec, Staged, TaskPlace}
 
 /** Gathers the staged files of a batch in one folder with a manifest and renames the folder in.
@@ -83,9 +84,8 @@ final class FilesCommit(spec: JobSpec, sink: SinkSpec, path: String, fsync: Bool
     def ofJob(id: String) = id.split('.').patch(1, Nil, 1).toSeq
     if (writer == writerId) plain
     else if (ofJob(writer) == ofJob(writerId)) s"batch=${spec.runKey}-"
-    else throw new IllegalStateException(
-      "HEADGATE_FOLDER_TAKEN " + JsonNodeFactory.instance.objectNode()
-        .put("path", root.toString).put("writer", writerId).put("owner", writer).toString)
+    else throw new CodedStateException(Coded("FOLDER_TAKEN", "path" -> root, "sink" -> sink.name,
+      "owner_job" -> DiskFiles.nameIn(ofJob(writer).head), "owner_sink" -> DiskFiles.nameIn(ofJob(writer).last)))
   }
 
   private def folder(batch: Long): Path = root.resolve(prefix + batch)

@@ -17,7 +17,7 @@ trait PythonBatchWriter {
   def call(rows: ApiFrame, batch: String): String
 }
 
-/** The text begins with HEADGATE_HANDLER if the user's own code raised. */
+/** All that Python said: a coded line if the user's own code raised, else a trace. */
 class PythonSinkException(message: String) extends RuntimeException(message)
 
 /** Who writes which sink, by the id of the run's writer. */

@@ -7,13 +7,14 @@ import scala.annotation.tailrec
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
-import com.fasterxml.jackson.databind.node.{JsonNodeFactory, ObjectNode}
+import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.{SparkSession => ApiSession}
 import org.apache.spark.sql.headgate.batch.{BatchGuard, BatchGuards, TopicReplacedException}
 import org.apache.spark.sql.headgate.brokers.kafka.{Admins, KafkaFailure}
+import org.apache.spark.sql.headgate.failures.Coded
 import org.apache.spark.sql.headgate.spark.{CheckpointFiles, Sessions}
 
 private[headgate] case class GuardedSource(name: String, client: Map[String, String], choice: TopicChoice)
@@ -50,9 +51,9 @@ private[headgate] final class TopicGuard(
       val cluster = before.path("cluster").asText("")
       val moved = now.cluster != null && cluster.nonEmpty && cluster != now.cluster
       if (was.nonEmpty && (was != id || moved)) throw new TopicReplacedException(
-        JsonNodeFactory.instance.objectNode().put("step", source.name)
-          .put("address", s"kafka://${source.client.getOrElse("bootstrap.servers", "")}/$topic")
-          .put("was", was).put("is", id).toString)
+        Coded("TOPIC_REPLACED", "step" -> source.name,
+          "address" -> s"kafka://${source.client.getOrElse("bootstrap.servers", "")}/$topic",
+          "was" -> was, "is" -> id))
       if (was.isEmpty) topics.put(topic, id)
       was.isEmpty
     }.contains(true)

@@ -3,11 +3,11 @@ package org.apache.spark.sql.headgate.sources.log
 
 import java.util.{Map => JMap, Optional}
 
-import com.fasterxml.jackson.databind.node.JsonNodeFactory
 
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFactory}
 import org.apache.spark.sql.connector.read.streaming._
 import org.apache.spark.sql.headgate.batch.TopicReplacedException
+import org.apache.spark.sql.headgate.failures.Coded
 
 /** Where a source that has no position yet starts. */
 case class LogOptions(path: String, starting: String, maxRecords: Long) {
@@ -111,7 +111,7 @@ final class LogStream(options: LogOptions, metadataPath: String)
   private def checkIsTheSame(): Unit = {
     val now = topic.id
     if (now != id) throw new TopicReplacedException(
-      JsonNodeFactory.instance.objectNode().put("address", toString).put("was", id).put("is", now).toString)
+      Coded("TOPIC_REPLACED", "address" -> toString, "was" -> id, "is" -> now))
   }
 
   override def createReaderFactory(): PartitionReaderFactory = SegmentReaderFactory

@@ -1,12 +1,13 @@
 /** Owns reading the lines of segments into raw rows, inside a task. */
 package org.apache.spark.sql.headgate.sources.log
 
-import java.io.{EOFException, File, FileInputStream}
+import java.io.{File, FileInputStream}
 import java.util.Collections
 import java.util.{LinkedHashMap => JLinkedHashMap, Map => JMap}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReader, PartitionReaderFactory}
+import org.apache.spark.sql.headgate.failures.{Coded, CodedStateException}
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -111,9 +112,12 @@ final class SegmentReader(range: LogInputPartition) extends PartitionReader[Inte
       buf = java.util.Arrays.copyOf(buf, Math.multiplyExact(buf.length, 2))
     }
     val n = in.read(buf, limit, buf.length - limit)
-    if (n < 0) throw new EOFException(s"HEADGATE_SEGMENT_SHORT $file ends before offset $offset")
+    if (n < 0) throw damaged("SEGMENT_SHORT")
     limit += n
   }
+
+  private def damaged(code: String) =
+    new CodedStateException(Coded(code, "file" -> file, "offset" -> offset))
 
   private def keyed(start: Int, end: Int): Unit = {
     var tab = start
@@ -123,8 +127,7 @@ final class SegmentReader(range: LogInputPartition) extends PartitionReader[Inte
       tab += 1
     }
     if (tab == end) {
-      throw new IllegalStateException(
-        s"HEADGATE_SEGMENT_BAD $file has a line without a key at offset $offset")
+      throw damaged("SEGMENT_BAD")
     }
     row.key =
       if (escaped) KeyText.read(buf, start, tab) else UTF8String.fromBytes(buf, start, tab - start)

@@ -13,6 +13,7 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.JsonNodeFactory
 
 import org.apache.spark.sql.headgate.commit.{DiskFiles, DiskSync, Marker}
+import org.apache.spark.sql.headgate.failures.{Coded, CodedStateException}
 
 /** What a writer's file says: its last batch, and where that batch's staged files belong. */
 case class WriterRecord(marker: Marker, segments: Seq[(String, String)])
@@ -146,6 +147,6 @@ object Topic {
     Integer.remainderUnsigned(h, partitions)
   }
 
-  def missing(root: Path): IllegalStateException =
-    new IllegalStateException(s"HEADGATE_TOPIC_MISSING $root")
+  def missing(root: Path): CodedStateException =
+    new CodedStateException(Coded("TOPIC_MISSING", "path" -> root))
 }

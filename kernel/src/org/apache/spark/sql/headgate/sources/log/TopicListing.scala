@@ -6,7 +6,7 @@ import java.util.concurrent.TimeUnit.NANOSECONDS
 
 import scala.collection.mutable
 
-import com.fasterxml.jackson.databind.node.JsonNodeFactory
+import org.apache.spark.sql.headgate.failures.{Coded, CodedStateException}
 
 /** The segments of a topic as of the last [[refresh]]; they are immutable, so known ones are kept. */
 final class TopicListing(topic: Topic) {
@@ -99,10 +99,8 @@ final class TopicListing(topic: Topic) {
       }
       attempt += 1
     }
-    throw new IllegalStateException(
-      s"HEADGATE_OFFSET_HOLE " + JsonNodeFactory.instance.objectNode()
-        .put("path", topic.root.toString).put("partition", p)
-        .put("after", hole._1).put("next", hole._2).toString)
+    throw new CodedStateException(Coded("OFFSET_HOLE",
+      "path" -> topic.root, "partition" -> p, "after" -> hole._1, "next" -> hole._2))
   }
 
   private def holeIn(segments: Array[Segment]): (Long, Long) = {
@@ -114,12 +112,11 @@ final class TopicListing(topic: Topic) {
     null
   }
 
-  private def gone(p: Int, from: Long, to: Long): IllegalStateException = {
+  private def gone(p: Int, from: Long, to: Long): CodedStateException = {
     val known = p < partitions.length
-    new IllegalStateException(
-      "HEADGATE_OFFSET_GONE " + JsonNodeFactory.instance.objectNode()
-        .put("path", topic.root.toString).put("partition", p).put("from", from).put("to", to)
-        .put("first", if (known) start(p) else 0L).put("end", if (known) end(p) else 0L).toString)
+    new CodedStateException(Coded("OFFSET_GONE",
+      "path" -> topic.root, "partition" -> p, "from" -> from, "to" -> to,
+      "first" -> (if (known) start(p) else 0L), "end" -> (if (known) end(p) else 0L)))
   }
 }
 

@@ -7,12 +7,11 @@ import scala.util.control.NonFatal
 import org.apache.avro.Schema
 
 import org.apache.spark.sql.avro.{AvroDeserializer, AvroUtils, SchemaConverters}
+import org.apache.spark.sql.headgate.failures.{Coded, CodedArgumentException}
 import org.apache.spark.sql.headgate.spark.Names
 import org.apache.spark.sql.types.StructType
 
 object AvroFit {
-  private val Prefix = "HEADGATE_AVRO_SCHEMA "
-
   /** The Avro schema of the values, as JSON: the given one, or the one that `to_avro` would give
     * these columns. IllegalArgumentException if it is none or does not fit.
     */
@@ -57,5 +56,5 @@ object AvroFit {
       .takeWhile(c => c != '\n' && c != '\r')
 
   private def refuse(sentence: String): Nothing =
-    throw new IllegalArgumentException(Prefix + sentence)
+    throw new CodedArgumentException(Coded("AVRO_SCHEMA", "text" -> sentence))
 }

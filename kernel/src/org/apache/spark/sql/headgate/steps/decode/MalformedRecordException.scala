@@ -1,30 +1,23 @@
-/** Owns the failure that a bad record is, in a form that Python can read. */
+/** Owns the failure that a bad record is. */
 package org.apache.spark.sql.headgate.steps.decode
 
-import com.fasterxml.jackson.databind.node.JsonNodeFactory
+import org.apache.spark.sql.headgate.failures.{Coded, CodedFailure}
 
-/** A record that does not parse, in a source that fails on one.
-  *
-  * The message is `HEADGATE_MALFORMED ` and one line of JSON: step, topic, partition, offset,
-  * reason, and the start of the record's text.
-  */
-class MalformedRecordException(message: String) extends RuntimeException(message)
+/** A record that does not parse, in a source that fails on one. */
+class MalformedRecordException(val coded: Coded) extends RuntimeException(coded.line) with CodedFailure
 
 object MalformedRecordException {
-  private val Prefix = "HEADGATE_MALFORMED "
   private val MaxText = 200
 
+  /** @param text of the record; only its start is kept */
   def apply(
       step: String,
       topic: String,
       partition: Int,
       offset: Long,
       reason: String,
-      text: String): MalformedRecordException = {
-    val json = JsonNodeFactory.instance.objectNode()
-    json.put("step", step).put("topic", topic).put("partition", partition).put("offset", offset)
-    json.put("reason", reason)
-    json.put("text", if (text == null || text.length <= MaxText) text else text.take(MaxText))
-    new MalformedRecordException(Prefix + json.toString)
-  }
+      text: String): MalformedRecordException =
+    new MalformedRecordException(Coded("MALFORMED_RECORD",
+      "step" -> step, "topic" -> topic, "partition" -> partition, "offset" -> offset,
+      "reason" -> reason, "text" -> (if (text == null) null else text.take(MaxText))))
 }

@@ -5,7 +5,8 @@ import java.util.LinkedHashSet
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.headgate.counters.{NamedCounter, StepCounter}
-import org.apache.spark.sql.headgate.spark.OpenStores
+import org.apache.spark.sql.headgate.failures.{Coded, CodedStateException}
+import org.apache.spark.sql.headgate.spark.{OpenStores, PythonFailures}
 import org.apache.spark.sql.headgate.steps.core.{KeySort, SortLimits, StepTask}
 import org.apache.spark.sql.headgate.store.CachedStore
 import org.apache.spark.sql.headgate.testing.TaskFailures
@@ -202,8 +203,13 @@ final class ProcessTask(plan: ProcessPlan, opened: OpenStores, input: Iterator[I
     }
   }
 
-  override protected def work(): Unit =
-    if (python.hasNext) {
+  override protected def work(): Unit = {
+    val more = try python.hasNext catch {
+      // Spark does not say whose worker it was
+      case e: Exception if PythonFailures.isWorkerGone(e) =>
+        throw new CodedStateException(Coded("PYTHON_WORKER", "step" -> spec.step), e)
+    }
+    if (more) {
       val row = python.next()
       val kind = row.getByte(0).toInt
       if (kind >= 0) {
@@ -215,6 +221,7 @@ final class ProcessTask(plan: ProcessPlan, opened: OpenStores, input: Iterator[I
       } else if (kind == Count) plan.counters.named.add((row.getUTF8String(nameAt).toString, row.getLong(numberAt)))
       else write(row, kind)
     } else end()
+  }
 
   private def end(): Unit = {
     ended = true
