@@ -150,5 +150,6 @@ def test_failure_rate_agrees_with_a_count_of_the_failures(gaps: list[float], all
     ids=str,
 )
 def test_an_exponential_delay_that_cannot_be_is_refused(options: dict[str, str]) -> None:
-    with pytest.raises(UsageError, match="exponential_delay"):
+    ((name, came),) = options.items()
+    with pytest.raises(UsageError, match=rf"{name} (must be|at least) .*, got .*{name} '?{came}"):
         exponential_delay(**options)  # type: ignore[arg-type]
