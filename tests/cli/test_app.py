@@ -59,7 +59,7 @@ def test_a_file_that_is_not_there_is_not_found() -> None:
 
 
 def test_something_else_is_wrong_usage() -> None:
-    with pytest.raises(UsageError, match="not a Python file"):
+    with pytest.raises(UsageError, match="APP must be path/to/file"):
         load_app("store")
 
 

@@ -152,9 +152,9 @@ class OfRows(hg.Process):
     ("function", "options", "said"),
     [
         (WithValue(), {}, "'seen' is for functions of rows, and WithValue is one of batches"),
-        (NoColumns(), {}, "NoColumns.gives does not name columns"),
+        (NoColumns(), {}, "NoColumns.gives must be columns"),
         (OfRows(), {}, "'seen' is for functions of batches, and OfRows is one of rows"),
-        (Wrong(), {"on_error": "side"}, "a function of batches has no row that could go aside"),
+        (Wrong(), {"on_error": "side"}, "on_error='side' needs a function of rows"),
     ],
 )
 def test_what_does_not_fit_is_refused(

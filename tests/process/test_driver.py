@@ -170,7 +170,7 @@ def test_an_error_shows_the_users_line_and_keeps_nothing() -> None:
     (note,) = caught.value.__notes__
     assert note.startswith(f"on_readings failed at {__file__}:") and "key='a'" in note
     assert "Reading(sensor='a', degrees=-300" in note
-    with pytest.raises(TypeMistake, match="what on_commands yields is not Told, but str"):
+    with pytest.raises(TypeMistake, match="what on_commands yields must be Told, got str"):
         driver.send("commands", {"what": "wrong"}, key="a")
     assert driver.state("last", key="a") == Reading("a", 1.0)
     assert driver.timers(key="a") == {"silence": NOON + minutes(5)}

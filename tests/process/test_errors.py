@@ -208,7 +208,7 @@ class Closed(hg.Process):
         (Returned(), f"on_rows failed at {HERE}:.*on_rows returns is not rows: yield them"),
         (
             Converted(),
-            f"on_rows failed at {HERE}:.*the column key .* fits STRING, but .*int64",
+            f"on_rows failed at {HERE}:.*the column key .* fits STRING, got .*int64",
         ),
     ],
 )
@@ -252,7 +252,7 @@ class SaysNothing(hg.Process):
     [
         (Locked(), "Locked.lock cannot be sent to the workers"),
         (Silent(), "'faulty' gives no rows here"),
-        (SaysNothing(), "SaysNothing.on_rows yields, and its annotation says"),
+        (SaysNothing(), "SaysNothing.on_rows yields, but its annotation says"),
     ],
 )
 def test_it_is_refused_before_anything_runs(

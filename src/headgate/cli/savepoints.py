@@ -161,7 +161,7 @@ def copy(
     found = _savepoint(ui, job, snapshot)
     assert found.manifest is not None
     if (to is None) == (as_job is None):
-        raise UsageError("a copy needs --to or --as-job", remedy="say one of the two")
+        raise UsageError("a copy must have --to or --as-job", remedy="give one of the two")
     if as_job is not None:
         target = ui.home.job(as_job)
         to = target.files.location(f"{target.path}/savepoints/{found.manifest.label}")
@@ -186,7 +186,7 @@ def delete(
     label = snapshot.removeprefix("sp:")
     if not yes:
         if not sys.stdin.isatty():
-            raise RefusedError(f"savepoint sp:{label} would be deleted", remedy="say --yes")
+            raise RefusedError(f"savepoint sp:{label} would be deleted", remedy="pass --yes")
         typer.confirm(f"delete savepoint sp:{label} of {home.name}?", abort=True, err=True)
     delete_savepoint(home, label)
     ui.say(f"deleted sp:{label}")

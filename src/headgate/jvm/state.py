@@ -118,11 +118,11 @@ def rewrite_state(
         kind, _, what = why.partition(" ")
         if not mark:
             raise
-        remedy = "give what changed its type another name, or start anew"
+        remedy = "give what changed its type another name, or start from nothing with --fresh"
         if kind == "KEYS":
             remedy = (
-                "say --allow-dropped-state to keep what 0.0 and the usual NaN had, and to drop "
-                "what the others had; or start anew"
+                "pass --allow-dropped-state to keep what 0.0 and the usual NaN had, and to drop "
+                "what the others had; or start from nothing with --fresh"
             )
         raise RefusedError(what, step=step, remedy=remedy) from error
     lost(int(found.lost()))

@@ -135,7 +135,7 @@ class StateView:
         """
         if set(key) != set(self._key_names):
             raise NotFoundError(
-                f"the state of '{self._step}' has another key",
+                f"the key must have the parts of the key of '{self._step}'",
                 expected=", ".join(self._key_names),
                 got=", ".join(key),
                 remedy="name the parts of the table's key",

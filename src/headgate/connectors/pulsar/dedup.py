@@ -29,9 +29,9 @@ def ensure_deduplication(access: PulsarAccess, topic: PulsarTopicName) -> list[s
         raise
     except HeadgateError as error:
         raise HeadgateError(
-            f"whether {address} drops duplicates cannot be found out ({error.message}), and its "
-            "sink is to be exactly once",
-            remedy="say where the REST interface is with admin_url, let the job's role in, or say "
+            f"cannot find out whether {address} drops duplicates ({error.message}), and its sink "
+            "must be exactly once",
+            remedy="name the REST interface with admin_url, give the job's role access, or set "
             "delivery='at_least_once'",
         ) from error
     try:
@@ -59,6 +59,6 @@ def _works(admin: PulsarAdmin, part: PulsarTopicName) -> bool:
 
 def _refused(what: str, why: HeadgateError) -> HeadgateError:
     return HeadgateError(
-        f"{what} ({why.message}), and its sink is to be exactly once",
+        f"{what} ({why.message}), and its sink must be exactly once",
         remedy=Reason.DEDUPLICATION_OFF.remedy,
     )

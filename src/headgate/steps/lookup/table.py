@@ -201,7 +201,10 @@ def add_table(
     keys = expressions(key)
     if not keys:
         raise GraphError(
-            "the table has no key", step=name, remedy='name it: key="id"', location=user_location()
+            "the table must have a key",
+            step=name,
+            remedy='name it: key="id"',
+            location=user_location(),
         )
     schema = source_schema(plan, name, source)
     if isinstance(source, Source):
