@@ -305,7 +305,7 @@ def the_sentence(text: str) -> str:
     return lines[0]
 
 
-def told(capfd: pytest.CaptureFixture[str], *args: str, code: ExitCode) -> str:
+def message_of(capfd: pytest.CaptureFixture[str], *args: str, code: ExitCode) -> str:
     """Run a command that must fail so, and give its sentence."""
     got = invoke(args)
     said = capfd.readouterr()
@@ -318,7 +318,7 @@ def test_graph(
     mistake: Mistake, folder: Path, spark: SparkSession, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "app.py").write_text(program(mistake.body))
-    sentence = told(capfd, "check", "app.py", code=mistake.code)
+    sentence = message_of(capfd, "check", "app.py", code=mistake.code)
     for part in mistake.says:
         assert part in sentence
     assert not mistake.line or f"{folder / 'app.py'}:{HEAD.count(chr(10)) + 1}]" in sentence
@@ -329,7 +329,7 @@ def test_file(
     mistake: Mistake, folder: Path, spark: SparkSession, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "app.py").write_text(mistake.body)
-    sentence = told(capfd, "check", "app.py", code=mistake.code)
+    sentence = message_of(capfd, "check", "app.py", code=mistake.code)
     for part in mistake.says:
         assert part in sentence
     assert not mistake.line or f"{folder / 'app.py'}:2]" in sentence
@@ -386,7 +386,7 @@ def test_command_line(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     (folder / "app.py").write_text(program(GOOD))
-    sentence = told(capfd, *args, code=code)
+    sentence = message_of(capfd, *args, code=code)
     for part in says:
         assert part in sentence
 
@@ -397,7 +397,7 @@ def test_a_file_where_the_home_should_be(
 ) -> None:
     (folder / "app.py").write_text(program(GOOD))
     (folder / "home").write_text("not a folder")
-    sentence = told(capfd, *args, code=ExitCode.FAILED)
+    sentence = message_of(capfd, *args, code=ExitCode.FAILED)
     assert "a file is where a folder should be: choose another home with --home" in sentence
 
 
@@ -405,26 +405,28 @@ def test_a_file_where_the_home_should_be(
 def test_a_home_that_cannot_be_written(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / "app.py").write_text(program(GOOD))
     (folder / "home").mkdir(mode=0o500)
-    sentence = told(capfd, "run", "app.py", code=ExitCode.FAILED)
+    sentence = message_of(capfd, "run", "app.py", code=ExitCode.FAILED)
     assert str(folder / "home") in sentence and "--home" in sentence
 
 
 def test_a_second_copy(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / "app.py").write_text(program(GOOD))
     with Lease(Home(folder / "home").job("shop")):
-        sentence = told(capfd, "run", "app.py", code=ExitCode.REFUSED)
+        sentence = message_of(capfd, "run", "app.py", code=ExitCode.REFUSED)
     assert "shop" in sentence and str(os.getpid()) in sentence
 
 
 def test_a_snapshot_that_is_not_there(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / "app.py").write_text(program(GOOD))
-    sentence = told(capfd, "run", "app.py", "--from", "sp:gone", code=ExitCode.NOT_FOUND)
+    sentence = message_of(capfd, "run", "app.py", "--from", "sp:gone", code=ExitCode.NOT_FOUND)
     assert "job 'shop' has no savepoint 'gone'" in sentence and "it has: no savepoints" in sentence
 
 
 def test_fresh_and_from_at_once(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / "app.py").write_text(program(GOOD))
-    sentence = told(capfd, "run", "app.py", "--fresh", "--from", "latest", code=ExitCode.USAGE)
+    sentence = message_of(
+        capfd, "run", "app.py", "--fresh", "--from", "latest", code=ExitCode.USAGE
+    )
     assert "--fresh" in sentence and "latest" in sentence
 
 

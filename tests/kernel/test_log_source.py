@@ -240,7 +240,7 @@ def _fails(action: Callable[[], object]) -> str:
     return str(error.value)
 
 
-def _told(message: str, code: str) -> Any:
+def _reported(message: str, code: str) -> Any:
     """The JSON behind the code; Spark may write on in the same line."""
     return json.JSONDecoder().raw_decode(message.split(f"{code} ")[1])[0]
 
@@ -261,7 +261,7 @@ def test_should_name_offsets_that_are_gone(spark: SparkSession, tmp_path: Path) 
     for segment in topic.segments(0)[:3]:
         (topic.path / "partition-00000" / segment.name).unlink()
     message = _fails(lambda: _consume(spark, topic, tmp_path / "ck"))
-    gone = _told(message, "HEADGATE_OFFSET_GONE")
+    gone = _reported(message, "HEADGATE_OFFSET_GONE")
     assert (gone["partition"], gone["from"], gone["to"]) == (0, 2, 4)
     assert (gone["first"], gone["end"]) == (3, 4)
 
@@ -283,7 +283,7 @@ def test_should_name_a_hole(spark: SparkSession, tmp_path: Path) -> None:
         topic.append([Record(text)])
     (topic.path / "partition-00000" / topic.segments(0)[1].name).unlink()
     message = _fails(lambda: _batch(spark, topic).collect())
-    hole = _told(message, "HEADGATE_OFFSET_HOLE")
+    hole = _reported(message, "HEADGATE_OFFSET_HOLE")
     assert (hole["partition"], hole["after"], hole["next"]) == (0, 1, 2)
 
 

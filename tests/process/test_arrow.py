@@ -59,7 +59,7 @@ class Count(hg.ArrowProcess):
         self.seen.set(pc.if_else(mask, seen, self.seen.get()))
         self.total.set(pc.if_else(mask, total, self.total.get()))
         self.last_user.set(users)
-        told = pa.record_batch(
+        reported = pa.record_batch(
             {
                 "last_user": pa.array(users, pa.string()),
                 "page": ctx.keys["page"],
@@ -67,7 +67,7 @@ class Count(hg.ArrowProcess):
                 "total": total,
             }
         )
-        yield told.filter(mask)
+        yield reported.filter(mask)
 
 
 @hg.job("arrow")
@@ -195,12 +195,12 @@ class Pages(hg.ArrowProcess):
         more = np.bincount(ctx.key_of, minlength=len(ctx.keys))
         seen = pc.add(pc.fill_null(self.seen.get(), 0), pa.array(more))
         self.seen.set(seen)
-        yield self.told(ctx, "visits")
+        yield self.reported(ctx, "visits")
 
     def on_looks(self, rows: pa.RecordBatch, ctx: hg.ArrowContext) -> Iterator[pa.RecordBatch]:
-        yield self.told(ctx, "looks")
+        yield self.reported(ctx, "looks")
 
-    def told(self, ctx: hg.ArrowContext, input: str) -> pa.RecordBatch:
+    def reported(self, ctx: hg.ArrowContext, input: str) -> pa.RecordBatch:
         inputs = pa.array([input] * len(ctx.keys))
         return pa.record_batch({"page": ctx.keys["page"], "seen": self.seen.get(), "input": inputs})
 

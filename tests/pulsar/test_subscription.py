@@ -16,7 +16,7 @@ import headgate as hg
 from headgate.base.errors import HeadgateError, JobFailedError, RefusedError
 from headgate.connectors.pulsar.client import PulsarAccess
 from headgate.connectors.pulsar.partition import first_places
-from headgate.connectors.pulsar.stream import PulsarStreamReader, Told
+from headgate.connectors.pulsar.stream import PulsarStreamReader, ReaderOptions
 from headgate.home.layout import Home
 from headgate.snapshots.spark_log import latest_committed, pending_batch, read_entry
 from tests.pulsar.client import Pulsar, Send, until
@@ -152,9 +152,14 @@ def test_should_stop_when_nobody_kept_what_was_not_read(
 def test_should_keep_all_of_a_partition_that_came_later(pulsar: Pulsar) -> None:
     topic = pulsar.topic(1)
     pulsar.send(topic, numbered(range(5)))
-    told = {"url": pulsar.url, "topic": f"persistent://public/default/{topic}", "columns": "value",
-            "start": json.dumps("latest"), "subscription": "shop"}  # fmt: skip
-    reader = PulsarStreamReader(Told.of(told))
+    options = {
+        "url": pulsar.url,
+        "topic": f"persistent://public/default/{topic}",
+        "columns": "value",
+        "start": json.dumps("latest"),
+        "subscription": "shop",
+    }
+    reader = PulsarStreamReader(ReaderOptions.of(options))
     try:
         began = reader.latestOffset({}, ReadAllAvailable())
         assert pulsar.backlog(topic, "shop") == 0, "a run that begins at the end wants what comes"

@@ -47,13 +47,13 @@ def _await(admin: PulsarAdmin, topic: PulsarTopicName) -> None:
     count = admin.partitions(topic)
     parts = [topic.partition(n) for n in range(count)] if count else [topic]
     until = time.monotonic() + _PATIENCE_SECONDS
-    while parts := [part for part in parts if not _works(admin, part)]:
+    while parts := [part for part in parts if not _is_on(admin, part)]:
         if time.monotonic() > until:
             raise HeadgateError(f"it was switched on, but does not work for {parts[0].short} yet")
         time.sleep(_POLL_SECONDS)
 
 
-def _works(admin: PulsarAdmin, part: PulsarTopicName) -> bool:
+def _is_on(admin: PulsarAdmin, part: PulsarTopicName) -> bool:
     return _CURSOR in admin.internal(part).get("cursors", {})
 
 

@@ -124,7 +124,7 @@ class TableStep(Operation):
     def _plain_keys(self, node: Node) -> list[str]:
         """The key's columns, into which a tombstone's key is read; none if a part is an expression.
 
-        A tombstone has nothing but its key, from which an expression's columns cannot be told.
+        A tombstone has nothing but its key, from which an expression's columns cannot be computed.
         """
         names = node.schemas["out"].names
         plain = [k for k in self.key if isinstance(k, str) and k in names]
