@@ -146,7 +146,7 @@ def test_the_state_of_any_snapshot_is_read_by_key(
             "--where must be a condition" in shell.said and "row:struct<name:string>" in shell.said
         )
     shell("state", "get", "shop", "users_lookup", "--key", "id=abc", code=ExitCode.USAGE)
-    assert "'abc' is not a value of the key id (expected BIGINT)" in shell.said
+    assert "the key id must be BIGINT, got 'abc'" in shell.said
     found = shell("state", "scan", "shop", "users_lookup", "--where", "key.id > 35")
     assert sorted(json.loads(line)["key"]["id"] for line in found.splitlines()) == [36, 37, 38, 39]
 

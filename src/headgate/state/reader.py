@@ -195,8 +195,9 @@ def _from_base64(text: str) -> bytes | None:
 
 def _no_value(name: str, value: Any, part: StructField) -> UsageError:
     kind = part.dataType.simpleString().upper()
+    wanted = f"{kind} in base64" if isinstance(part.dataType, BinaryType) else kind
     return UsageError(
-        f"{value!r} is not a value of the key {name}",
-        expected=f"{kind} in base64" if isinstance(part.dataType, BinaryType) else kind,
+        f"the key {name} must be {wanted}",
+        got=repr(value),
         remedy=f"give one, for instance --key {name}=..., or --key {name} for null",
     )
