@@ -111,7 +111,7 @@ IN_THE_GRAPH = [
     Mistake(
         "lookup in a stream",
         "orders.lookup('users_lookup', orders, on='userId').sink('out', out)",
-        ("a lookup must have a table, got Stream", "make one with job.table(...)"),
+        ("a lookup must have a table, got SourceStream", "make one with job.table(...)"),
     ),
     Mistake(
         "unknown missing mode",

@@ -200,7 +200,7 @@ def test_mistakes_in_a_test_are_told() -> None:
         driver.side("jump")
     with pytest.raises(NotFoundError, match="no state"):
         driver.state("lasts", key="a")
-    with pytest.raises(UsageError, match=r"the row for on_readings\.degrees is not float"):
+    with pytest.raises(UsageError, match=r"the row for on_readings\.degrees must be float"):
         driver.send("readings", {"sensor": "a", "degrees": "hot"}, key="a")
 
 

@@ -126,7 +126,7 @@ def test_a_handler_that_returns_one_row_is_refused(
     spark: SparkSession, function: hg.Process
 ) -> None:
     line = line_of(f"class {type(function).__name__}(") + 1
-    said = rf"on_rows failed at {HERE}:{line} with .*what on_rows returns is not rows: yield them"
+    said = rf"on_rows failed at {HERE}:{line} with .*what on_rows returns must be rows, yielded or"
     with JobDriver(job_of(function)) as t:
         t.send("rows", {"key": "abc", "n": 1})
         with pytest.raises(JobFailedError, match=said):
@@ -200,12 +200,15 @@ class Closed(hg.Process):
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (Half(), f"on_rows failed at {HERE}:.*what on_rows yields is not str that fits STRING"),
-        (HalfState(), f"on_rows failed at {HERE}:.* is not str that fits STRING"),
+        (Half(), f"on_rows failed at {HERE}:.*what on_rows yields must be str that fits STRING"),
+        (HalfState(), f"on_rows failed at {HERE}:.* must be str that fits STRING"),
         (Leaves(), f"on_rows failed at {HERE}:.* with SystemExit: good bye, for the key key='a'"),
         (Closed(), f"open failed at {HERE}:.*no such door"),
         (Slammed(), f"close failed at {HERE}:.*the door is stuck, after the last row"),
-        (Returned(), f"on_rows failed at {HERE}:.*on_rows returns is not rows: yield them"),
+        (
+            Returned(),
+            f"on_rows failed at {HERE}:.*on_rows returns must be rows, yielded or in a list",
+        ),
         (
             Converted(),
             f"on_rows failed at {HERE}:.*the column key .* fits STRING, got .*int64",
