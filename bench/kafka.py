@@ -82,14 +82,14 @@ class Bench:
                 out = f"{delivery[:2]}{number}-"
                 self._create(out, OUTPUTS)
                 process = self._job("in-", out, delivery, "5 seconds", "bounded")
-                told = _result(process)
-                rates[delivery].append(told["rows"] / told["seconds"])
-                written = sum(told["totals"][name] for name in OUTPUTS)
+                measured = _result(process)
+                rates[delivery].append(measured["rows"] / measured["seconds"])
+                written = sum(measured["totals"][name] for name in OUTPUTS)
                 assert written == orders, f"{written} of {orders} orders came out"
-                _say(f"{delivery}: {told['rows']:,} orders in, {told['out']:,} rows out in "
-                     f"{told['seconds']:.1f} s, {told['batches']} batches: "
-                     f"{told['rows'] / told['seconds']:,.0f}/s in, "
-                     f"{told['out'] / told['seconds']:,.0f}/s out")  # fmt: skip
+                _say(f"{delivery}: {measured['rows']:,} orders in, {measured['out']:,} rows out in "
+                     f"{measured['seconds']:.1f} s, {measured['batches']} batches: "
+                     f"{measured['rows'] / measured['seconds']:,.0f}/s in, "
+                     f"{measured['out'] / measured['seconds']:,.0f}/s out")  # fmt: skip
         means = {delivery: statistics.mean(found) for delivery, found in rates.items()}
         ratio = means["exactly_once"] / means["at_least_once"]
         _say(f"exactly_once {means['exactly_once']:,.0f}/s, at_least_once "
@@ -191,8 +191,8 @@ def _result(process: Any) -> dict[str, Any]:
     lines = [line for line in said.splitlines() if line.startswith("RESULT ")]
     if not lines:
         raise SystemExit(f"the job ended with exit code {process.returncode} and no result")
-    told: dict[str, Any] = json.loads(lines[-1].removeprefix("RESULT "))
-    return told
+    measured: dict[str, Any] = json.loads(lines[-1].removeprefix("RESULT "))
+    return measured
 
 
 def _say(text: str) -> None:

@@ -20,7 +20,7 @@ TOPIC = "events"
 EVENT = "id BIGINT, user BIGINT, page STRING, score DOUBLE, at BIGINT"
 WINDOW_MS = 5 * 60 * 1000
 BOUND_MS = 60 * 1000
-# a second less than engines are told: where a batch is cut, one partition may be a little ahead
+# a second less than engines are given: where a batch is cut, one partition may be a little ahead
 DISORDER_MS = 59 * 1000
 START_MS = 1_469_834_917_000
 # Keys far apart: dense ones would lie side by side in a sorted store.

@@ -67,10 +67,10 @@ def _play(servers: str, home: Path) -> int:
     must("show", JOB, "--steps", "--home", str(home))
 
     events = [e for e in rows(address("events"))[:on_time] if e["country"] is not None]
-    right = _compare("hourly counts", _hourly(events), _told(rows(address("country-hourly"))))
+    right = _compare("hourly counts", _hourly(events), _reported(rows(address("country-hourly"))))
     alerts = Counter((country, hour, 1) for country, hour, n in _hourly(events) if n >= ALERT)
-    told = Counter((row["country"], _hour(row), 1) for row in rows(address("alerts")))
-    right &= _compare("alerts", alerts, told)
+    reported = Counter((row["country"], _hour(row), 1) for row in rows(address("alerts")))
+    right &= _compare("alerts", alerts, reported)
     sessions = Counter(
         (row["user_id"], row["window_start"][11:19], row["events"])
         for row in rows(address("sessions"))
@@ -78,7 +78,7 @@ def _play(servers: str, home: Path) -> int:
     right &= _compare("sessions", _sessions(events), sessions)
     late = counted("country_hourly", "records_out_late")
     nowhere = on_time - len(events)
-    total = sum(n for *_, n in _told(rows(address("country-hourly"))).elements())
+    total = sum(n for *_, n in _reported(rows(address("country-hourly"))).elements())
     right &= total + nowhere + late == sent
     print(
         f"{total} events in the hourly counts + {nowhere} without a country + {late} too late = "
@@ -102,7 +102,7 @@ def _hour(row: dict[str, Any]) -> str:
     return str(row["window_start"][11:13])
 
 
-def _told(hourly: list[dict[str, Any]]) -> Truth:
+def _reported(hourly: list[dict[str, Any]]) -> Truth:
     return Counter((row["country"], _hour(row), row["events"]) for row in hourly)
 
 

@@ -69,7 +69,7 @@ class Tutorial:
 
 
 class Checkpointer(Tutorial):
-    """Windows of 45 seconds, told after every fourth visit; stopped, and started where it was."""
+    """Windows of 45 seconds, a row after every fourth visit; stopped, and started where it was."""
 
     job, program, topics = "visit_windows", "windows.py", ("generated_visits", "visit_windows")
 

@@ -61,7 +61,7 @@ IN_THE_GRAPH = [
     Mistake(
         "bad step name",
         "orders.lookup('users lookup', users, on='userId').sink('out', out)",
-        ("'users lookup' is not a name for a lookup", "expected a letter", "rename the step"),
+        ("the name of a lookup must be a letter", "got 'users lookup'", "rename the step"),
     ),
     Mistake(
         "duplicate name",
@@ -101,7 +101,7 @@ IN_THE_GRAPH = [
     Mistake(
         "wrong number of key parts",
         "orders.lookup('users_lookup', users, on=['userId', 'id']).sink('out', out)",
-        ("the key of table 'users' has 1 part", "got 2", "give as many"),
+        ("on must have 1 expression(s)", "key of table 'users', got 2", "for each part"),
     ),
     Mistake(
         "missing column in a key",
@@ -111,15 +111,14 @@ IN_THE_GRAPH = [
     Mistake(
         "lookup in a stream",
         "orders.lookup('users_lookup', orders, on='userId').sink('out', out)",
-        ("a lookup needs a table", "make one with job.table(...)"),
+        ("a lookup must have a table, got SourceStream", "make one with job.table(...)"),
     ),
     Mistake(
         "unknown missing mode",
         "orders.lookup('users_lookup', users, on='userId', missing='skip').sink('out', out)",
         (
-            "missing must be 'null', 'drop', 'side' or Wait(...)",
-            "got 'skip'",
-            "use one of the four",
+            "missing must be 'null', 'drop', 'side' or Wait(...), got 'skip'",
+            "'side' sends it to .missing",
         ),
     ),
     Mistake(
@@ -166,7 +165,7 @@ IN_THE_GRAPH = [
     Mistake(
         "sink that is none",
         "orders.sink('out', 'log:out')",
-        ("a sink is needed here", "got 'log:out'", "give a sink"),
+        ("sink must be a topic, FilesSink, ", "got 'log:out'", "for instance hg.topic("),
     ),
     Mistake(
         "event time that is no timestamp",
@@ -177,17 +176,17 @@ IN_THE_GRAPH = [
     Mistake(
         "bad address",
         "orders.sink('out', hg.topic('s3:data/out'))",
-        ("the topic's address is not one", "got 's3:data/out'", "with its scheme"),
+        ("the topic's address must be log:PATH, kafka:", "got 's3:data/out'", "with its scheme"),
     ),
     Mistake(
         "Pulsar service without a port",
         "orders.sink('out', hg.topic('pulsar://localhost/out'))",
-        ("step 'out'", "not the address of a Pulsar service", "write host and port"),
+        ("step 'out'", "the address of a Pulsar service must be", "write host and port"),
     ),
     Mistake(
         "source without a schema",
         "job.source('more', hg.topic('log:orders')).sink('out', out)",
-        ("is read without a schema", "give it one"),
+        ("must have a schema to be read", "give it one"),
     ),
     Mistake(
         "schema that is none",
@@ -203,7 +202,7 @@ IN_THE_GRAPH = [
     Mistake(
         "bad duration",
         "orders.lookup('l', users, on='userId', missing=hg.Wait('a while')).sink('out', out)",
-        ("Wait.timeout is not a duration", "got 'a while'", "write a number and a unit"),
+        ("Wait.timeout must be a timedelta or text", "got 'a while'", "write a number and a unit"),
     ),
     Mistake(
         "random value to an exactly-once sink",
@@ -253,7 +252,7 @@ IN_THE_FILE = [
     Mistake(
         "bad job name",
         "import headgate as hg\n@hg.job('my shop')\ndef shop(job): ...\n",
-        ("'my shop' is not a name for a job", "rename the job"),
+        ("a job's name must be a letter", "got 'my shop'", "rename the job"),
     ),
     Mistake(
         "checkpoints without a pause",
@@ -269,12 +268,16 @@ IN_THE_FILE = [
         "checkpoints with a bad time",
         "import headgate as hg\n@hg.job('s', checkpoints=hg.Checkpoints(every='soon'))\n"
         "def shop(job): ...\n",
-        ("Checkpoints.every is not a duration", "got 'soon'", "write a number and a unit"),
+        (
+            "Checkpoints.every must be a timedelta or text",
+            "got 'soon'",
+            "write a number and a unit",
+        ),
     ),
     Mistake(
         "function of the job that takes nothing",
         "import headgate as hg\n@hg.job('shop')\ndef shop(): ...\n",
-        ("the function of job 'shop' does not take the job", "def shop(job: hg.Job)", "job.param"),
+        ("the function of job 'shop' must take the job", "def shop(job: hg.Job)", "job.param"),
     ),
 ]
 
@@ -302,7 +305,7 @@ def the_sentence(text: str) -> str:
     return lines[0]
 
 
-def told(capfd: pytest.CaptureFixture[str], *args: str, code: ExitCode) -> str:
+def message_of(capfd: pytest.CaptureFixture[str], *args: str, code: ExitCode) -> str:
     """Run a command that must fail so, and give its sentence."""
     got = invoke(args)
     said = capfd.readouterr()
@@ -315,7 +318,7 @@ def test_graph(
     mistake: Mistake, folder: Path, spark: SparkSession, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "app.py").write_text(program(mistake.body))
-    sentence = told(capfd, "check", "app.py", code=mistake.code)
+    sentence = message_of(capfd, "check", "app.py", code=mistake.code)
     for part in mistake.says:
         assert part in sentence
     assert not mistake.line or f"{folder / 'app.py'}:{HEAD.count(chr(10)) + 1}]" in sentence
@@ -326,7 +329,7 @@ def test_file(
     mistake: Mistake, folder: Path, spark: SparkSession, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "app.py").write_text(mistake.body)
-    sentence = told(capfd, "check", "app.py", code=mistake.code)
+    sentence = message_of(capfd, "check", "app.py", code=mistake.code)
     for part in mistake.says:
         assert part in sentence
     assert not mistake.line or f"{folder / 'app.py'}:2]" in sentence
@@ -336,12 +339,28 @@ def test_file(
     ("args", "says", "code"),
     [
         (("run", "none.py"), ("no file none.py", "check the path"), ExitCode.NOT_FOUND),
-        (("run", "shop"), ("is not a Python file", "name the file"), ExitCode.USAGE),
+        (
+            ("run", "shop"),
+            ("must be path/to/file.py", "got 'shop'", "name the file"),
+            ExitCode.USAGE,
+        ),
         (("run", "app.py:store"), ("defines no job 'store'", "app.py:shop"), ExitCode.NOT_FOUND),
-        (("run", "app.py", "--set", "a"), ("--set is not a pair", "NAME=VALUE"), ExitCode.USAGE),
+        (
+            ("run", "app.py", "--set", "a"),
+            ("--set must be NAME=VALUE", "for instance"),
+            ExitCode.USAGE,
+        ),
         (("run", "app.py", "--fast"), ("No such option", "--help"), ExitCode.USAGE),
-        (("run", "app.py", "--parallelism", "0"), ("too small", "1 or more"), ExitCode.USAGE),
-        (("run", "app.py", "--name", "a b"), ("not a valid job name", "rename"), ExitCode.USAGE),
+        (
+            ("run", "app.py", "--parallelism", "0"),
+            ("parallelism must be 1 or more", "got 0"),
+            ExitCode.USAGE,
+        ),
+        (
+            ("run", "app.py", "--name", "a b"),
+            ("a job's name must be", "got 'a b'", "rename"),
+            ExitCode.USAGE,
+        ),
         (("run", "app.py", "other.py"), ("unexpected argument", "one APP"), ExitCode.USAGE),
         (
             ("check", "app.py", "--set", "rate=3"),
@@ -367,7 +386,7 @@ def test_command_line(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     (folder / "app.py").write_text(program(GOOD))
-    sentence = told(capfd, *args, code=code)
+    sentence = message_of(capfd, *args, code=code)
     for part in says:
         assert part in sentence
 
@@ -378,7 +397,7 @@ def test_a_file_where_the_home_should_be(
 ) -> None:
     (folder / "app.py").write_text(program(GOOD))
     (folder / "home").write_text("not a folder")
-    sentence = told(capfd, *args, code=ExitCode.FAILED)
+    sentence = message_of(capfd, *args, code=ExitCode.FAILED)
     assert "a file is where a folder should be: choose another home with --home" in sentence
 
 
@@ -386,26 +405,28 @@ def test_a_file_where_the_home_should_be(
 def test_a_home_that_cannot_be_written(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / "app.py").write_text(program(GOOD))
     (folder / "home").mkdir(mode=0o500)
-    sentence = told(capfd, "run", "app.py", code=ExitCode.FAILED)
+    sentence = message_of(capfd, "run", "app.py", code=ExitCode.FAILED)
     assert str(folder / "home") in sentence and "--home" in sentence
 
 
 def test_a_second_copy(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / "app.py").write_text(program(GOOD))
     with Lease(Home(folder / "home").job("shop")):
-        sentence = told(capfd, "run", "app.py", code=ExitCode.REFUSED)
+        sentence = message_of(capfd, "run", "app.py", code=ExitCode.REFUSED)
     assert "shop" in sentence and str(os.getpid()) in sentence
 
 
 def test_a_snapshot_that_is_not_there(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / "app.py").write_text(program(GOOD))
-    sentence = told(capfd, "run", "app.py", "--from", "sp:gone", code=ExitCode.NOT_FOUND)
+    sentence = message_of(capfd, "run", "app.py", "--from", "sp:gone", code=ExitCode.NOT_FOUND)
     assert "job 'shop' has no savepoint 'gone'" in sentence and "it has: no savepoints" in sentence
 
 
 def test_fresh_and_from_at_once(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / "app.py").write_text(program(GOOD))
-    sentence = told(capfd, "run", "app.py", "--fresh", "--from", "latest", code=ExitCode.USAGE)
+    sentence = message_of(
+        capfd, "run", "app.py", "--fresh", "--from", "latest", code=ExitCode.USAGE
+    )
     assert "--fresh" in sentence and "latest" in sentence
 
 

@@ -1,4 +1,4 @@
-"""The tutorial on fault tolerance as a job: visits in 45 seconds, told after every four of them."""
+"""The tutorial on fault tolerance as a job: visits in 45 seconds, a row after every four."""
 
 import headgate as hg
 from pyspark.sql import functions as F

@@ -101,7 +101,7 @@ def test_a_jar_with_another_hash_is_refused_and_nothing_of_the_fetch_counts(
     registry(two=b"something else")
     cache = tmp_path / "cache"
     with pytest.raises(
-        JarError, match=r"org\.a\.two-2\.0\.jar is not the file that is pinned"
+        JarError, match=r"org\.a\.two-2\.0\.jar does not match its pinned checksum"
     ) as e:
         fetch(lock, cache=cache)
     assert e.value.got == sha256(b"something else")

@@ -19,7 +19,7 @@ from tests.brokers.kinds import behave
 def test_other_brokers_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     for verb in ("start", "stop", "status"):
         assert invoke(["broker", verb, "rabbit"]) == 2
-        assert "'rabbit' is not a broker (expected kafka or pulsar)" in capsys.readouterr().err
+        assert "the broker must be kafka or pulsar, got 'rabbit'" in capsys.readouterr().err
 
 
 def test_storage_that_cannot_be_made_is_reported(tmp_path: Path, stand_in: Path) -> None:

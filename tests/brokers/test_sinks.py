@@ -150,11 +150,11 @@ def test_should_say_that_the_sink_has_no_topic(pipe: Pipe) -> None:
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
-        ({"topic": "a/b"}, "not a {title} topic's name"),
+        ({"topic": "a/b"}, "a {title} topic's name must be"),
         ({"delivery": "maybe"}, "'delivery' must be"),
-        ({"value": "id"}, "record's value cannot be made of this"),
-        ({"labels": "map(1, 'a')"}, "record's {labels} cannot be made"),
-        ({"time": "id"}, "record's {time} cannot be made"),
+        ({"value": "id"}, "record's value must be STRING or"),
+        ({"labels": "map(1, 'a')"}, "record's {labels} must be"),
+        ({"time": "id"}, "record's {time} must be"),
         ({"key": "uuid()"}, "another value when a batch is replayed"),
     ],
 )

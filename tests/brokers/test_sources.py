@@ -180,10 +180,10 @@ def test_should_say_which_topic_is_not_there(system: System, reading: Reading) -
     [
         ("id INT", {"format": "xml"}, "'format' must be"),
         ("id INT, b INT", {"format": "raw"}, "one column"),
-        ("id INT", {"metadata": "keys"}, "not a part of a record"),
+        ("id INT", {"metadata": "keys"}, "metadata must be one of"),
         ("id INT", {"metadata": "key AS id"}, "second column 'id'"),
         ("id INT", {"options": {"max_rows": "3"}}, "no option 'max_rows'"),
-        ("id INT", {"options": {"max_records": "0"}}, "number of records"),
+        ("id INT", {"options": {"max_records": "0"}}, "max_records must be"),
         ("id INT", {"options": {"on_data_loss": "x"}}, "on_data_loss"),
         ("id INT", {"start": "yesterday"}, "start must be 'earliest', 'latest' or a datetime"),
     ],

@@ -37,7 +37,7 @@ def test_several_jobs_are_listed(app: Path) -> None:
     app.write_text(TWO)
     with pytest.raises(UsageError, match="several jobs") as error:
         load_app(str(app))
-    assert error.value.remedy == f"say which: {app}:my_store, {app}:my_other"
+    assert error.value.remedy == f"choose one: {app}:my_store, {app}:my_other"
 
 
 def test_an_unknown_job_is_not_found(app: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_file_that_is_not_there_is_not_found() -> None:
 
 
 def test_something_else_is_wrong_usage() -> None:
-    with pytest.raises(UsageError, match="not a Python file"):
+    with pytest.raises(UsageError, match="APP must be path/to/file"):
         load_app("store")
 
 

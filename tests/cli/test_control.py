@@ -165,7 +165,7 @@ def test_ctrl_c_leaves_the_operation_to_itself(
 def test_cancel_wants_to_be_sure(job: JobHome, capsys: pytest.CaptureFixture[str]) -> None:
     with Lease(job):
         assert invoke(["cancel", "store"]) == 5
-    assert "say --yes" in capsys.readouterr().err
+    assert "pass --yes" in capsys.readouterr().err
     with driver(job, result={"run": "r1"}) as taken:
         assert invoke(["cancel", "store", "--yes"]) == 0
     assert taken[0].kind == "cancel"

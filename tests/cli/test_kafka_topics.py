@@ -55,9 +55,9 @@ def test_should_create_a_topic_once(kafka_servers: str, capsys: pytest.CaptureFi
     assert topic.run("create", "--partitions", "3") == 0
     assert capsys.readouterr().err == f"created {topic.address} with 3 partitions\n"
     assert topic.run("create", "--partitions", "3") == 0
-    assert capsys.readouterr().err == f"{topic.address} is there already\n"
+    assert capsys.readouterr().err == f"{topic.address} already exists\n"
     assert topic.run("create", "--partitions", "2") == 5
-    assert "(expected 2 partitions, got 3): say --partitions 3" in capsys.readouterr().err
+    assert "(expected 2 partitions, got 3): pass --partitions 3" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_a_bad_name_for_a_run_is_refused(
     app: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert invoke(["run", str(app), "--home", str(tmp_path), "--name", "a b"]) == 2
-    assert "'a b' is not a valid job name" in capsys.readouterr().err
+    assert "at most 100 in all, got 'a b'" in capsys.readouterr().err
 
 
 def test_an_error_in_the_jobs_code_shows_its_line(

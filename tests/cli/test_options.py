@@ -16,7 +16,8 @@ def test_params_are_pairs_and_a_value_may_hold_an_equals_sign() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pairs", "said"), [(["a"], "not a pair"), (["=1"], "not a pair"), (["a=1", "a=2"], "twice")]
+    ("pairs", "said"),
+    [(["a"], "must be NAME=VALUE"), (["=1"], "must be NAME=VALUE"), (["a=1", "a=2"], "twice")],
 )
 def test_bad_params_are_refused(pairs: list[str], said: str) -> None:
     with pytest.raises(UsageError, match=said):
@@ -43,8 +44,8 @@ def test_other_flags_reach_sparks_launcher(monkeypatch: pytest.MonkeyPatch) -> N
     ("words", "said"),
     [
         (["second.py"], "unexpected argument 'second.py'"),
-        (["--master"], "--master has no value"),
-        (["--conf", "a"], "--conf has no value"),
+        (["--master"], "--master must have a value"),
+        (["--conf", "a"], "--conf must have a value"),
     ],
 )
 def test_bad_flags_are_refused(words: list[str], said: str) -> None:

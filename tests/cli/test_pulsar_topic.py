@@ -97,9 +97,9 @@ def test_should_create_a_topic_once(pulsar_url: str, capsys: pytest.CaptureFixtu
     assert topic.run("create", "--partitions", "3") == 0
     assert capsys.readouterr().err == f"created {topic.address} with 3 partitions\n"
     assert topic.run("create", "--partitions", "3") == 0
-    assert capsys.readouterr().err == f"{topic.address} is there already\n"
+    assert capsys.readouterr().err == f"{topic.address} already exists\n"
     assert topic.run("create", "--partitions", "2") == 5
-    assert "(expected 2 partitions, got 3): say --partitions 3" in capsys.readouterr().err
+    assert "(expected 2 partitions, got 3): pass --partitions 3" in capsys.readouterr().err
     assert topic.admin.deduplication(topic.full) is True, "as the broker has it"
 
 
@@ -117,7 +117,7 @@ def test_should_keep_messages_as_long_as_asked_for(
     for options, said in (
         (["--compact"], "--compact is not supported"),
         (["--replication", "2"], "leave out --replication"),
-        (["--retention", "90s"], "for whole minutes"),
+        (["--retention", "90s"], "must be whole minutes"),
     ):
         assert other.run("create", *options) == 2
         assert said in capsys.readouterr().err
@@ -280,9 +280,9 @@ def test_should_name_a_bad_line_and_send_those_before_it(new: Callable[..., Topi
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("pulsar://localhost:6650", "names no topic (expected pulsar://host:port/topic"),
-        ("pulsar://localhost/orders", "is not the address of a Pulsar service"),
-        ("pulsar+ssl://a:6651/two words", "is not a Pulsar topic's name"),
+        ("pulsar://localhost:6650", "a Pulsar address must be pulsar://host:port/topic"),
+        ("pulsar://localhost/orders", "the address of a Pulsar service must be"),
+        ("pulsar+ssl://a:6651/two words", "a Pulsar topic's name must be"),
         ("pulsar://127.0.0.1:9/orders -o what=ever", "has no option 'what'"),
         ("pulsar://127.0.0.1:9/orders -o token_file=/none", "there is no file /none"),
     ],
@@ -353,12 +353,12 @@ class TestWhereEverybodyMakesTopicsAndShowsATokenFirst:
         guest = self.topic(url, capsys, f"token={secured.token('guest')}")
         guest.name = topic.name
         assert guest.run("read") == 1
-        assert f"does not let us use {topic.address} (Unaut" in capsys.readouterr().err
+        assert f"gives no access to {topic.address} (Unaut" in capsys.readouterr().err
         for options in ((), ("token=nonsense",)):
             nobody = self.topic(url, capsys, *options)
             assert nobody.run("read") == 1
             err = capsys.readouterr().err
-            assert "did not let us in (HTTP 401 Unauthorized): correct the option token" in err
+            assert "refused the login (HTTP 401 Unauthorized): correct the option token" in err
 
     def test_should_need_no_more_than_the_rights_to_send_and_to_read(
         self, url: str, capsys: pytest.CaptureFixture[str]
@@ -377,4 +377,4 @@ class TestWhereEverybodyMakesTopicsAndShowsATokenFirst:
         assert "retention not to be seen" in capsys.readouterr().out
         clerk.name = "another"
         assert clerk.run("create") == 1
-        assert f"does not let us use {url}/another (Unauthorized" in capsys.readouterr().err
+        assert f"gives no access to {url}/another (Unauthorized" in capsys.readouterr().err

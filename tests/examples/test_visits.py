@@ -28,7 +28,7 @@ def sent(name: str) -> list[str]:
     return (VISITS / "records" / f"{name}.jsonl").read_text().splitlines()
 
 
-def told(rows: list[dict[str, Any]]) -> list[tuple[int, str, int, str, int]]:
+def reported(rows: list[dict[str, Any]]) -> list[tuple[int, str, int, str, int]]:
     return sorted(
         (r["visit_id"], f"{r['window_start']:%H:%M:%S}", r["visits"], r["fired_by"], r["pane"])
         for r in rows
@@ -46,25 +46,25 @@ def test_the_reprocessors_visits_give_its_rows_and_the_last_one_again_after_a_re
     t.send("visits", *sent("first")).run()
     assert t.rows("visits_counter") == []
     t.send("visits", *sent("second")).run()
-    assert told(t.rows("visits_counter")) == [(1, "10:00:00", 10, "early", 0)]
+    assert reported(t.rows("visits_counter")) == [(1, "10:00:00", 10, "early", 0)]
     second = t.checkpoint()
     t.send("visits", *sent("third")).run()
-    assert told(t.rows("visits_counter")) == [(1, "10:00:00", 12, "early", 1)]
+    assert reported(t.rows("visits_counter")) == [(1, "10:00:00", 12, "early", 1)]
     t.run()
     assert t.rows("visits_counter") == [], "a resume says nothing again"
     t.restore(second).run()
-    assert told(t.rows("visits_counter")) == [(1, "10:00:00", 12, "early", 1)]
+    assert reported(t.rows("visits_counter")) == [(1, "10:00:00", 12, "early", 1)]
 
     t.send("visits", visit("10:36:00")).run()  # the watermark is at 10:31
-    assert told(t.rows("visits_counter")) == [(1, "10:00:00", 12, "on_time", 2)]
+    assert reported(t.rows("visits_counter")) == [(1, "10:00:00", 12, "on_time", 2)]
     t.send("visits", visit("10:14:00"), visit("10:16:00")).run()
-    assert told(t.rows("visits_counter")) == [(1, "10:15:00", 1, "on_time", 0)]
+    assert reported(t.rows("visits_counter")) == [(1, "10:15:00", 1, "on_time", 0)]
     t.send("visits", visit("10:29:00")).run()  # late, but not later than ten minutes
-    assert told(t.rows("visits_counter")) == [(1, "10:15:00", 2, "late", 1)]
+    assert reported(t.rows("visits_counter")) == [(1, "10:15:00", 2, "late", 1)]
     (late,) = t.rows("too_late")
     assert late | {"event_time": f"{late['event_time']:%FT%T}"} == visit("10:14:00")
     t.run(drain=True)
-    assert told(t.rows("visits_counter")) == [(1, "10:30:00", 1, "on_time", 0)]
+    assert reported(t.rows("visits_counter")) == [(1, "10:30:00", 1, "on_time", 0)]
     assert t.rows("too_late") == []
     assert t.metrics("visits_15m") == {"records_in": 16, "records_out": 6, "records_out_late": 1}
 
@@ -87,7 +87,7 @@ def test_one_last_row_a_window_across_a_crash_and_its_count_in_a_savepoint(
 def test_windows_of_45_seconds_are_told_after_every_fourth_visit(job_driver: Make) -> None:
     t = job_driver(load_app(str(VISITS / "windows.py")).job)
     t.send("visits", *generated(0, 60)).run()
-    assert told(t.rows("visit_windows")) == [
+    assert reported(t.rows("visit_windows")) == [
         (1, "10:00:00", 9, "early", 0),
         (1, "10:00:00", 9, "on_time", 1),
         (2, "10:00:00", 5, "early", 0),
@@ -95,11 +95,11 @@ def test_windows_of_45_seconds_are_told_after_every_fourth_visit(job_driver: Mak
         (3, "10:00:00", 2, "on_time", 0),
     ]
     t.send("visits", *generated(60, 75)).run()  # 3 and 3 of visit 1; 1 and 2 of visit 2
-    assert told(t.rows("visit_windows")) == [(1, "10:00:45", 6, "early", 0)]
+    assert reported(t.rows("visit_windows")) == [(1, "10:00:45", 6, "early", 0)]
     t.send("visits", *generated(75, 89)).run()
-    assert told(t.rows("visit_windows")) == [(2, "10:00:45", 4, "early", 0)]
+    assert reported(t.rows("visit_windows")) == [(2, "10:00:45", 4, "early", 0)]
     t.run(drain=True)
-    assert told(t.rows("visit_windows")) == [
+    assert reported(t.rows("visit_windows")) == [
         (1, "10:00:45", 9, "on_time", 1),
         (2, "10:00:45", 4, "on_time", 1),
         (3, "10:00:45", 1, "on_time", 0),

@@ -93,7 +93,10 @@ def test_should_put_a_key_where_other_producers_put_it(pipe: Pipe, kafka: Kafka)
 @pytest.mark.parametrize(
     ("sink", "said"),
     [
-        (hg.KafkaSink("h:1", "t", transaction_timeout="10 milliseconds"), "too short"),
+        (
+            hg.KafkaSink("h:1", "t", transaction_timeout="10 milliseconds"),
+            "transaction_timeout must be longer",
+        ),
         (hg.KafkaSink("h:1", "t", options={"transactional.id": "x"}), "set by Headgate"),
         (hg.KafkaSink("h:1", "t", options={"marker_topic": "a b"}), "marker_topic"),
     ],

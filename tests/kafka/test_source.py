@@ -167,9 +167,9 @@ def test_should_say_that_no_broker_answers(reading: Reading) -> None:
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        (lambda: hg.KafkaSource("nohost", "t", "id INT"), "not a list of addresses"),
-        (lambda: hg.topic("kafka://h:1", schema="id INT"), "lacks its topic"),
-        (lambda: hg.KafkaSource("h:1", "a.*", "id INT", start={0: 1}), "one topic's partitions"),
+        (lambda: hg.KafkaSource("nohost", "t", "id INT"), "servers must be host:port"),
+        (lambda: hg.topic("kafka://h:1", schema="id INT"), "must be kafka://host:port/topic"),
+        (lambda: hg.KafkaSource("h:1", "a.*", "id INT", start={0: 1}), "start offsets must be"),
         (
             lambda: hg.KafkaSource("h:1", "t", "id INT", options={"auto.offset.reset": "none"}),
             "set by Headgate",

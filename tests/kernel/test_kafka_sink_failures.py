@@ -1,4 +1,4 @@
-"""What stops a Kafka sink, how it is told, and that the next start is exact."""
+"""What stops a Kafka sink, how it is reported, and that the next start is exact."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def strict_job(spark: SparkSession, strict: Kafka, tmp_path: Path) -> Job:
     return made
 
 
-def _told(action: Callable[[], object]) -> dict[str, Any]:
-    """What Python is told of the failure."""
+def _reported(action: Callable[[], object]) -> dict[str, Any]:
+    """What Python learns of the failure."""
     with pytest.raises(Exception) as caught:
         action()
     report = jvm.failure_report(caught.value)
@@ -63,7 +63,7 @@ def _told(action: Callable[[], object]) -> dict[str, Any]:
 
 
 def _failure(job: Job, spec: str, frame: DataFrame | None = None) -> dict[str, Any]:
-    return _told(lambda: job.run(frame or job.one(), spec))
+    return _reported(lambda: job.run(frame or job.one(), spec))
 
 
 def test_should_fail_when_another_has_fenced_its_producer_and_be_exact_after_that(
@@ -77,9 +77,9 @@ def test_should_fail_when_another_has_fenced_its_producer_and_be_exact_after_tha
     other.produce(out, value='{"id":-1}')
     other.flush(30)
     job.add(range(10, 20))
-    told = _told(query.processAllAvailable)
-    assert told["code"] == "PRODUCER_FENCED"
-    assert told["servers"] == kafka.servers
+    reported = _reported(query.processAllAvailable)
+    assert reported["code"] == "PRODUCER_FENCED"
+    assert reported["servers"] == kafka.servers
     job.run(job.one(), job.spec(out))
     assert kafka.ids(out) == list(range(20))
     with pytest.raises(KafkaException, match="fenced"):
@@ -140,8 +140,8 @@ def test_should_start_no_task_without_the_lease(job: Job, kafka: Kafka) -> None:
 
 def test_should_refuse_a_topic_that_is_not_there(job: Job, kafka: Kafka) -> None:
     out = kafka.topic()
-    told = _failure(job, job.spec(out, "absent"), job.two())
-    assert (told["code"], told["topic"]) == ("TOPIC_MISSING", "absent")
+    reported = _failure(job, job.spec(out, "absent"), job.two())
+    assert (reported["code"], reported["topic"]) == ("TOPIC_MISSING", "absent")
     assert kafka.read(out) == []
 
 
@@ -153,9 +153,9 @@ def test_should_tell_of_a_topic_that_was_deleted(job: Job, kafka: Kafka, deliver
     query.processAllAvailable()
     kafka.admin.delete_topics([out])[out].result(30)
     job.add(range(10, 20))
-    told = _told(query.processAllAvailable)
-    assert told["code"] == "TOPIC_MISSING"
-    assert told["topic"] == out
+    reported = _reported(query.processAllAvailable)
+    assert reported["code"] == "TOPIC_MISSING"
+    assert reported["topic"] == out
 
 
 @pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
@@ -169,8 +169,8 @@ def test_should_tell_of_a_record_that_is_too_large(
     frame = job.rows().selectExpr(
         "0 AS __hg_sink", f"struct(id, IF(id = 5, repeat('x', {length}), '') AS x) AS r0"
     )
-    told = _failure(job, job.spec(job.sink(out, delivery=delivery)), frame.coalesce(1))
-    assert (told["code"], told["topic"]) == ("RECORD_TOO_LARGE", out)
+    reported = _failure(job, job.spec(job.sink(out, delivery=delivery)), frame.coalesce(1))
+    assert (reported["code"], reported["topic"]) == ("RECORD_TOO_LARGE", out)
     if delivery == "exactly_once":
         job.wait_until_nothing_is_open()
         assert kafka.read(out) == []
@@ -181,19 +181,21 @@ def test_should_tell_that_nobody_answers(job: Job) -> None:
         closed.bind(("127.0.0.1", 0))
         servers = f"127.0.0.1:{closed.getsockname()[1]}"
     client = {"bootstrap.servers": servers, **IMPATIENT}
-    told = _failure(job, job.spec(job.sink("t", client=client)))
-    assert (told["code"], told["servers"]) == ("BROKER_UNREACHABLE", servers)
+    reported = _failure(job, job.spec(job.sink("t", client=client)))
+    assert (reported["code"], reported["servers"]) == ("BROKER_UNREACHABLE", servers)
     found = jvm.kafka_topics(job.spark, client, ["t"])
     assert found["t"]["error"] == "BROKER_UNREACHABLE"
-    told = _failure(job, job.spec(job.sink("t", client={"bootstrap.servers": "no.such.host:1"})))
-    assert told["code"] == "BROKER_UNREACHABLE"
+    reported = _failure(
+        job, job.spec(job.sink("t", client={"bootstrap.servers": "no.such.host:1"}))
+    )
+    assert reported["code"] == "BROKER_UNREACHABLE"
 
 
 def test_should_tell_of_properties_that_the_client_does_not_take(job: Job, kafka: Kafka) -> None:
     client = job.client | {"max.in.flight.requests.per.connection": "50"}
-    told = _failure(job, job.spec(job.sink(kafka.topic(), client=client)))
-    assert told["code"] == "KAFKA"
-    assert "max.in.flight.requests.per.connection" in told["text"]
+    reported = _failure(job, job.spec(job.sink(kafka.topic(), client=client)))
+    assert reported["code"] == "KAFKA"
+    assert "max.in.flight.requests.per.connection" in reported["text"]
 
 
 def test_should_tell_of_a_transaction_that_took_too_long(strict_job: Job, strict: Kafka) -> None:
@@ -202,14 +204,14 @@ def test_should_tell_of_a_transaction_that_took_too_long(strict_job: Job, strict
         "0 AS __hg_sink", "struct(id, reflect('java.lang.Thread', 'sleep', 250L) AS x) AS r0"
     )
     spec = strict_job.spec(strict_job.sink(out, transaction_timeout_ms=1000))
-    told = _failure(strict_job, spec, slow.coalesce(1))
-    assert told["code"] == "TRANSACTION_TIMEOUT"
-    assert "raise the sink's transaction_timeout (1000 ms)" in told["text"]
+    reported = _failure(strict_job, spec, slow.coalesce(1))
+    assert reported["code"] == "TRANSACTION_TIMEOUT"
+    assert "raise the sink's transaction_timeout (1000 ms)" in reported["text"]
     assert strict.read(out) == []
     spec = strict_job.spec(strict_job.sink(out, transaction_timeout_ms=100_000_000))
-    told = _failure(strict_job, spec)
-    assert told["code"] == "TRANSACTION_TIMEOUT"
-    assert "transaction.max.timeout.ms" in told["text"]
+    reported = _failure(strict_job, spec)
+    assert reported["code"] == "TRANSACTION_TIMEOUT"
+    assert "transaction.max.timeout.ms" in reported["text"]
     strict_job.run(strict_job.one(), strict_job.spec(out))
     assert strict.ids(out) == list(range(10))
 
@@ -226,8 +228,8 @@ def _acl(kafka: Kafka, kind: ResourceType, name: str, operation: AclOperation, a
 def test_should_tell_what_is_not_allowed(strict_job: Job, strict: Kafka) -> None:
     out, denied, markers = strict.topic(), strict.topic(), f"markers-{strict_job.name}"
     _acl(strict, ResourceType.TOPIC, denied, AclOperation.DESCRIBE, True)
-    told = _failure(strict_job, strict_job.spec(out, denied), strict_job.two().coalesce(1))
-    assert (told["code"], told["topic"]) == ("NOT_AUTHORISED", denied)
+    reported = _failure(strict_job, strict_job.spec(out, denied), strict_job.two().coalesce(1))
+    assert (reported["code"], reported["topic"]) == ("NOT_AUTHORISED", denied)
     found = jvm.kafka_topics(strict_job.spark, strict_job.client, [denied, out])
     assert found[denied]["operations"] == ["DESCRIBE"]
     assert found[denied]["config"] is None
@@ -235,9 +237,9 @@ def test_should_tell_what_is_not_allowed(strict_job: Job, strict: Kafka) -> None
     _acl(strict, ResourceType.BROKER, "kafka-cluster", AclOperation.ALL, True)
     _acl(strict, ResourceType.BROKER, "kafka-cluster", AclOperation.CREATE, False)
     _acl(strict, ResourceType.TOPIC, markers, AclOperation.DESCRIBE, True)
-    told = _failure(strict_job, strict_job.spec(strict_job.sink(out, marker_topic=markers)))
-    assert (told["code"], told["topic"]) == ("NOT_AUTHORISED", markers)
-    assert "create it with cleanup.policy=compact" in told["text"]
+    reported = _failure(strict_job, strict_job.spec(strict_job.sink(out, marker_topic=markers)))
+    assert (reported["code"], reported["topic"]) == ("NOT_AUTHORISED", markers)
+    assert "create it with cleanup.policy=compact" in reported["text"]
     assert strict.read(out) == []
 
 
@@ -249,8 +251,8 @@ def test_should_be_exact_after_the_broker_was_away(
     query.processAllAvailable()
     strict_broker.stop()
     strict_job.add(range(10, 20))
-    told = _told(query.processAllAvailable)
-    assert told["code"] == "BROKER_UNREACHABLE"
+    reported = _reported(query.processAllAvailable)
+    assert reported["code"] == "BROKER_UNREACHABLE"
     strict_broker.start(quiet=True)
     strict_job.run(strict_job.one(), strict_job.spec(out))
     assert strict.ids(out["path"]) == list(range(20))

@@ -241,7 +241,7 @@ def _fails(action: Callable[[], object]) -> str:
     return str(error.value)
 
 
-def _told(message: str, code: str) -> Any:
+def _reported(message: str, code: str) -> Any:
     found = find_coded(message)
     assert found is not None and found.code == code
     return found.fields
@@ -250,7 +250,7 @@ def _told(message: str, code: str) -> Any:
 def test_should_name_a_topic_that_is_missing(spark: SparkSession, tmp_path: Path) -> None:
     nowhere = TopicFiles(tmp_path / "nowhere")
     message = _fails(lambda: _batch(spark, nowhere).collect())
-    assert _told(message, "TOPIC_MISSING") == {"path": str(nowhere.path)}
+    assert _reported(message, "TOPIC_MISSING") == {"path": str(nowhere.path)}
     assert '"code":"TOPIC_MISSING"' in _fails(lambda: _consume(spark, nowhere, tmp_path / "ck"))
 
 
@@ -263,7 +263,7 @@ def test_should_name_offsets_that_are_gone(spark: SparkSession, tmp_path: Path) 
     for segment in topic.segments(0)[:3]:
         (topic.path / "partition-00000" / segment.name).unlink()
     message = _fails(lambda: _consume(spark, topic, tmp_path / "ck"))
-    gone = _told(message, "OFFSET_GONE")
+    gone = _reported(message, "OFFSET_GONE")
     assert (gone["partition"], gone["from"], gone["to"]) == (0, 2, 4)
     assert (gone["first"], gone["end"]) == (3, 4)
 
@@ -285,7 +285,7 @@ def test_should_name_a_hole(spark: SparkSession, tmp_path: Path) -> None:
         topic.append([Record(text)])
     (topic.path / "partition-00000" / topic.segments(0)[1].name).unlink()
     message = _fails(lambda: _batch(spark, topic).collect())
-    hole = _told(message, "OFFSET_HOLE")
+    hole = _reported(message, "OFFSET_HOLE")
     assert (hole["partition"], hole["after"], hole["next"]) == (0, 1, 2)
 
 

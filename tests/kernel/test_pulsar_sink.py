@@ -45,8 +45,8 @@ def _crash(job: Job, spec: str, point: str, topics: Sequence[str] = ()) -> None:
         job.run(job.two() if len(topics) != 1 else job.one(KEY, "id"), spec)
 
 
-def _told(action: Callable[[], object]) -> dict[str, Any]:
-    """What Python is told of the failure."""
+def _reported(action: Callable[[], object]) -> dict[str, Any]:
+    """What Python learns of the failure."""
     with pytest.raises(Exception) as caught:
         action()
     report = jvm.failure_report(caught.value)
@@ -176,15 +176,15 @@ def test_should_write_at_least_once_without_names_and_numbers(job: Job, pulsar: 
 
 def test_should_say_that_a_topic_does_not_drop_duplicates(job: Job, pulsar: Pulsar) -> None:
     out = pulsar.topic(deduplication=False)
-    told = _told(lambda: job.run(job.one(KEY, "id"), job.spec(out)))
-    assert told["code"] == "DEDUPLICATION_OFF"
-    assert (told["topic"], told["servers"]) == (out, pulsar.url)
+    reported = _reported(lambda: job.run(job.one(KEY, "id"), job.spec(out)))
+    assert reported["code"] == "DEDUPLICATION_OFF"
+    assert (reported["topic"], reported["servers"]) == (out, pulsar.url)
 
 
 def test_should_say_that_the_topic_is_missing_and_not_make_it(job: Job, pulsar: Pulsar) -> None:
     for number in range(2):
-        told = _told(lambda: job.run(job.one(KEY, "id"), job.spec("nowhere")))
-        assert (told["code"], told["topic"]) == ("TOPIC_MISSING", "nowhere"), number
+        reported = _reported(lambda: job.run(job.one(KEY, "id"), job.spec("nowhere")))
+        assert (reported["code"], reported["topic"]) == ("TOPIC_MISSING", "nowhere"), number
 
 
 def test_should_lose_nothing_when_the_topic_refuses_one_entry(job: Job, pulsar: Pulsar) -> None:
@@ -197,7 +197,7 @@ def test_should_lose_nothing_when_the_topic_refuses_one_entry(job: Job, pulsar: 
     )
     frame = job.one(KEY, "id", f"{text} AS t").coalesce(1)
     spec = job.spec(job.sink(out, "key", entry_rows=1))
-    assert _told(lambda: job.run(frame, spec))["code"] == "RECORD_TOO_LARGE"
+    assert _reported(lambda: job.run(frame, spec))["code"] == "RECORD_TOO_LARGE"
     before = pulsar.ids(out)
     assert 0 < len(before) < 20
     pulsar.limit(out, None)
@@ -214,9 +214,9 @@ def test_should_lose_nothing_when_the_topic_refuses_one_entry(job: Job, pulsar: 
 def test_should_say_that_a_record_is_too_large_before_it_sends_it(job: Job, pulsar: Pulsar) -> None:
     out = pulsar.topic()
     frame = job.one("repeat('x', 6000000) AS __hg_lead_value")
-    told = _told(lambda: job.run(frame, job.spec(job.sink(out, "value"))))
-    assert told["code"] == "RECORD_TOO_LARGE"
-    assert "6000000 bytes" in told["text"]
+    reported = _reported(lambda: job.run(frame, job.spec(job.sink(out, "value"))))
+    assert reported["code"] == "RECORD_TOO_LARGE"
+    assert "6000000 bytes" in reported["text"]
     assert pulsar.read(out) == []
 
 

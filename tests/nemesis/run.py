@@ -49,7 +49,7 @@ _DISK_MB = 512
 
 
 @dataclass
-class Told:
+class Tally:
     """What was seen in a run."""
 
     outcomes: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -78,7 +78,7 @@ class Round:
         self.schedule = schedule(self.pick, able, faults, pause)
         self.name = f"round {number}, {job} on {system.name}"
 
-    def run(self, told: Told) -> None:
+    def run(self, tally: Tally) -> None:
         self.folder.mkdir(parents=True)
         topics, through = self.system.topics(f"n{self.number}-")
         job = JOBS[self.kind](self.folder, topics, through, self.seed + self.number)
@@ -103,7 +103,7 @@ class Round:
                     stack.callback(thread.end)
                 world.works(90)
                 for fault in self.schedule:
-                    self._suffer(world, fault, told)
+                    self._suffer(world, fault, tally)
                 feeder.end()
             found = self._finish(world, job)
             if feeder.error is not None:
@@ -113,12 +113,12 @@ class Round:
                 found += stayed(watch.seen, job.places())
                 found += left_open(topics, job.outputs)
                 found += job.check(home)
-            told.checkpoints += world.checkpoints()
-        told.rows += len(job.places())
-        told.aborted += aborted(topics, job.outputs)
-        self._tell(world, job, found, told)
+            tally.checkpoints += world.checkpoints()
+        tally.rows += len(job.places())
+        tally.aborted += aborted(topics, job.outputs)
+        self._tell(world, job, found, tally)
 
-    def _suffer(self, world: World, fault: Fault, told: Told) -> None:
+    def _suffer(self, world: World, fault: Fault, tally: Tally) -> None:
         time.sleep(fault.wait)
         before = len(world.exits)
         seen = fault.kind.do(world, fault.figures)
@@ -132,9 +132,9 @@ class Round:
         if any(words in seen for words in _IN_VAIN):
             outcome = "did not meet anything"
         if "WRONG" in seen:
-            told.findings.append((self.name, Finding("not refused", fault.kind.name, 0, (seen,))))
+            tally.findings.append((self.name, Finding("not refused", fault.kind.name, 0, (seen,))))
             outcome = "WRONG"
-        told.outcomes[fault.kind.name][outcome] += 1
+        tally.outcomes[fault.kind.name][outcome] += 1
         print(f"{self.name}: {fault}: {seen}; {then}", flush=True)
 
     def _after(self, world: World, fault: Fault) -> tuple[str, str]:
@@ -159,14 +159,14 @@ class Round:
         said = driver.text().strip().splitlines()[-3:]
         return [Finding("does not finish", job.name, 0, (f"exit {code}", *said))]
 
-    def _tell(self, world: World, job: Job, found: list[Finding], told: Told) -> None:
+    def _tell(self, world: World, job: Job, found: list[Finding], tally: Tally) -> None:
         print(
             f"{self.name}: {len(self.schedule)} faults, {len(world.exits)} ends, "
             f"{len(job.places())} rows: "
             + ("exact" if not found else "NOT EXACT"), flush=True,
         )  # fmt: skip
         for finding in found:
-            told.findings.append((self.name, finding))
+            tally.findings.append((self.name, finding))
             print(f"  {finding}", flush=True)
 
 
@@ -210,9 +210,9 @@ class Plan:
     pause: float = 4.0
 
 
-def play(plan: Plan, folder: Path) -> Told:
+def play(plan: Plan, folder: Path) -> Tally:
     """Run rounds until the time is over; each round ends with its check."""
-    told = Told()
+    tally = Tally()
     until = time.monotonic() + 60 * plan.minutes
     with ExitStack() as stack:
         systems: dict[str, System] = {}
@@ -226,20 +226,20 @@ def play(plan: Plan, folder: Path) -> Told:
             place = folder / f"round{number}"
             one = Round(number, plan.seed, kind, systems[name], place,
                         faults=plan.faults, kinds=plan.kinds, pause=plan.pause)  # fmt: skip
-            before = len(told.findings)
+            before = len(tally.findings)
             try:
-                one.run(told)
+                one.run(tally)
             except Exception as error:  # the others go on: their faults were not in vain
                 traceback.print_exc()
-                told.findings.append((one.name, Finding("broke off", name, 0, (repr(error),))))
-            if len(told.findings) == before:
+                tally.findings.append((one.name, Finding("broke off", name, 0, (repr(error),))))
+            if len(tally.findings) == before:
                 shutil.rmtree(place, ignore_errors=True)
             number += 1
             if time.monotonic() > until or plan.only_round is not None:
-                return told
+                return tally
 
 
-def report(told: Told, plan: Plan, seconds: float) -> str:
+def report(tally: Tally, plan: Plan, seconds: float) -> str:
     """Faults by kind with what became of the job, and all findings."""
     columns = (
         "by itself",
@@ -251,15 +251,15 @@ def report(told: Told, plan: Plan, seconds: float) -> str:
         "WRONG",
     )
     lines = [f"{'fault':30}" + "".join(f"{c:>24}" for c in columns)]
-    for kind in sorted(told.outcomes):
-        counts = told.outcomes[kind]
+    for kind in sorted(tally.outcomes):
+        counts = tally.outcomes[kind]
         lines.append(f"{kind:30}" + "".join(f"{counts[c] or '':>24}" for c in columns))
     lines.append(
-        f"{told.faults} faults of {len(told.outcomes)} kinds in {seconds / 60:.0f} minutes, "
-        f"{told.checkpoints} checkpoints, {told.rows:,} rows, {told.aborted:,} aborted ones that "
-        f"nobody saw, seed {plan.seed}: {len(told.findings)} findings"
+        f"{tally.faults} faults of {len(tally.outcomes)} kinds in {seconds / 60:.0f} minutes, "
+        f"{tally.checkpoints} checkpoints, {tally.rows:,} rows, {tally.aborted:,} aborted ones "
+        f"that nobody saw, seed {plan.seed}: {len(tally.findings)} findings"
     )
-    lines += [f"{where}: {finding}" for where, finding in told.findings]
+    lines += [f"{where}: {finding}" for where, finding in tally.findings]
     return "\n".join(lines)
 
 
@@ -293,9 +293,9 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="headgate-nemesis-"))
     began = time.monotonic()
     print(f"nemesis: seed {plan.seed}, {plan.minutes:g} minutes, in {folder}", flush=True)
-    told = play(plan, folder)
-    print(report(told, plan, time.monotonic() - began))
-    if told.findings:
+    tally = play(plan, folder)
+    print(report(tally, plan, time.monotonic() - began))
+    if tally.findings:
         print(f"the folders of the rounds that were not exact are in {folder}")
         return 1
     shutil.rmtree(folder, ignore_errors=True)

@@ -59,7 +59,7 @@ class Count(hg.ArrowProcess):
         self.seen.set(pc.if_else(mask, seen, self.seen.get()))
         self.total.set(pc.if_else(mask, total, self.total.get()))
         self.last_user.set(users)
-        told = pa.record_batch(
+        reported = pa.record_batch(
             {
                 "last_user": pa.array(users, pa.string()),
                 "page": ctx.keys["page"],
@@ -67,7 +67,7 @@ class Count(hg.ArrowProcess):
                 "total": total,
             }
         )
-        yield told.filter(mask)
+        yield reported.filter(mask)
 
 
 @hg.job("arrow")
@@ -152,9 +152,9 @@ class OfRows(hg.Process):
     ("function", "options", "said"),
     [
         (WithValue(), {}, "'seen' is for functions of rows, and WithValue is one of batches"),
-        (NoColumns(), {}, "NoColumns.gives does not name columns"),
+        (NoColumns(), {}, "NoColumns.gives must be columns"),
         (OfRows(), {}, "'seen' is for functions of batches, and OfRows is one of rows"),
-        (Wrong(), {"on_error": "side"}, "a function of batches has no row that could go aside"),
+        (Wrong(), {"on_error": "side"}, "on_error='side' needs a function of rows"),
     ],
 )
 def test_what_does_not_fit_is_refused(
@@ -195,12 +195,12 @@ class Pages(hg.ArrowProcess):
         more = np.bincount(ctx.key_of, minlength=len(ctx.keys))
         seen = pc.add(pc.fill_null(self.seen.get(), 0), pa.array(more))
         self.seen.set(seen)
-        yield self.told(ctx, "visits")
+        yield self.reported(ctx, "visits")
 
     def on_looks(self, rows: pa.RecordBatch, ctx: hg.ArrowContext) -> Iterator[pa.RecordBatch]:
-        yield self.told(ctx, "looks")
+        yield self.reported(ctx, "looks")
 
-    def told(self, ctx: hg.ArrowContext, input: str) -> pa.RecordBatch:
+    def reported(self, ctx: hg.ArrowContext, input: str) -> pa.RecordBatch:
         inputs = pa.array([input] * len(ctx.keys))
         return pa.record_batch({"page": ctx.keys["page"], "seen": self.seen.get(), "input": inputs})
 

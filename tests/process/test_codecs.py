@@ -89,14 +89,14 @@ def test_a_value_that_means_the_same_is_made_normal(kind: Any, given: Any, norma
 @pytest.mark.parametrize(
     ("kind", "given", "said"),
     [
-        (int, 2**63, "it is not int that fits BIGINT, but int 9223372036854775808"),
-        (Decimal, Decimal(1) / 3, r"it is not Decimal that fits DECIMAL\(38,18\), but Decimal"),
-        (int, 1.5, "it is not int, but float 1.5"),
-        (str, b"a", "it is not str, but bytes b'a'"),
-        (date, datetime(2026, 1, 1), "it is not date, but datetime"),
-        (list[Inner], [Inner("a", 1)], r"it\[0\].at is not datetime, but int 1"),  # type: ignore[arg-type]
-        (dict[str, int], {"a": 1, 2: 3}, "a key of it is not str, but int 2"),
-        (Inner, "a", "it is not Inner, but str 'a'"),
+        (int, 2**63, "it must be int that fits BIGINT, got int 9223372036854775808"),
+        (Decimal, Decimal(1) / 3, r"it must be Decimal that fits DECIMAL\(38,18\), got Decimal"),
+        (int, 1.5, "it must be int, got float 1.5"),
+        (str, b"a", "it must be str, got bytes b'a'"),
+        (date, datetime(2026, 1, 1), "it must be date, got datetime"),
+        (list[Inner], [Inner("a", 1)], r"it\[0\].at must be datetime, got int 1"),  # type: ignore[arg-type]
+        (dict[str, int], {"a": 1, 2: 3}, "a key of it must be str, got int 2"),
+        (Inner, "a", "it must be Inner, got str 'a'"),
     ],
 )
 def test_a_wrong_value_is_named_with_its_place(kind: Any, given: Any, said: str) -> None:

@@ -154,16 +154,14 @@ def _async() -> None:
         (_extra_handler, "Extra.on_visit handles neither an input nor a timer (expected one of "
                          "on_visits): did you mean on_visits?"),
         (_no_timer_handler, "Late has no handler for the timer 'deadline'"),
-        (_wrong_parameters, "Wrong.on_tick does not take what it is given (expected "
-                            "on_tick(self, ctx), got on_tick(self, row: 'Seen', ctx"),
-        (_no_output_type, "Silent.on_visits does not say what it gives"),
-        (_two_output_types, "gives another type than on_"),
+        (_wrong_parameters, "Wrong.on_tick must take (self, ctx), got (self, row: 'Seen', ctx"),
+        (_no_output_type, "Silent.on_visits must be annotated with what it gives"),
+        (_two_output_types, "must give the same type as on_"),
         (_undeclared_side, "Undeclared has no side output 'lates' (expected one of late): did you "
                            "mean 'late'?"),
-        (_wrong_row, "the rows of Wrong.on_visits cannot be of this type (expected a dataclass, or"
-                     " Row, got int)"),
+        (_wrong_row, "the rows of Wrong.on_visits must be a dataclass or Row, got int"),
         (_wrong_state, "value_state has a type that cannot be stored (expected bool, int"),
-        (_wrong_map_key, "map_state cannot have keys of this type"),
+        (_wrong_map_key, "the keys of map_state must be bool, int"),
         (_wrong_clock, "a timer's clock must be 'event' or 'processing'"),
         (_class_given, "Plain is a class: give an instance of it: Plain()"),
         (_name_taken, "'open' cannot be the name of a state, timer or side output"),

@@ -15,7 +15,7 @@ NOON = datetime(2026, 1, 1, 12)
 
 
 @dataclass
-class Told:
+class Reported:
     key: str
     n: int
 
@@ -31,8 +31,8 @@ class After(hg.Process):
         self.total.set((self.total.get() or 0) + pane.n)
         self.quiet.set(ctx.timestamp + timedelta(days=1))
 
-    def on_quiet(self, ctx: hg.Context) -> hg.Out[Told]:
-        yield Told(ctx.key.key, self.total.get() or 0)
+    def on_quiet(self, ctx: hg.Context) -> hg.Out[Reported]:
+        yield Reported(ctx.key.key, self.total.get() or 0)
         self.total.clear()
 
 
@@ -42,15 +42,15 @@ class Again(hg.Process):
     calls = hg.value_state(int)
     tick = hg.timer("event")
 
-    def on_told(self, told: Told, ctx: hg.Context) -> None:
-        self.calls.set(10 * told.n)
+    def on_reported(self, reported: Reported, ctx: hg.Context) -> None:
+        self.calls.set(10 * reported.n)
         self.tick.set(NOON)
 
-    def on_tick(self, ctx: hg.Context) -> hg.Out[Told]:
+    def on_tick(self, ctx: hg.Context) -> hg.Out[Reported]:
         calls = (self.calls.get() or 0) + 1
         self.calls.set(calls)
         self.tick.set((ctx.timestamp or NOON) + timedelta(hours=1))
-        yield Told(ctx.key.key, calls)
+        yield Reported(ctx.key.key, calls)
 
 
 @hg.job("chain")
@@ -60,9 +60,9 @@ def chain(job: hg.Job) -> None:
         event_time=hg.event_time("at"),
     )  # fmt: skip
     panes = events.key_by("key").window("minutes", hg.tumbling("1 minute"), F.count("*").alias("n"))
-    told = job.process("after", After(), panes=panes.key_by("key"))
-    again = job.process("again", Again(), told=told.key_by("key"))
-    told.sink("told_out", hg.topic("log:told"))
+    reported = job.process("after", After(), panes=panes.key_by("key"))
+    again = job.process("again", Again(), reported=reported.key_by("key"))
+    reported.sink("reported_out", hg.topic("log:reported"))
     again.sink("again_out", hg.topic("log:again"))
 
 
@@ -72,10 +72,10 @@ def test_a_drain_calls_the_timers_that_its_own_rows_set(spark: SparkSession) -> 
             t.send("events", {"key": key, "at": (NOON + timedelta(minutes=minutes)).isoformat()})
         t.advance_watermark("events", NOON + timedelta(minutes=2)).run()
         assert t.state("after", "quiet").all() != [], "the first windows are closed"
-        assert t.rows("told_out") == []
+        assert t.rows("reported_out") == []
         t.run(drain=True)
         # the last window of b comes before the timer that its first one had set
-        assert sorted((r["key"], r["n"]) for r in t.rows("told_out")) == [("a", 2), ("b", 2)]
+        assert sorted((r["key"], r["n"]) for r in t.rows("reported_out")) == [("a", 2), ("b", 2)]
         assert sorted((r["key"], r["n"]) for r in t.rows("again_out")) == [("a", 21), ("b", 21)]
         assert t.state("after").all() == []
         left = {row["key"]["key"]: row["tick"] for row in t.state("again", "tick").all()}
@@ -85,5 +85,5 @@ def test_a_drain_calls_the_timers_that_its_own_rows_set(spark: SparkSession) -> 
 def test_the_driver_does_the_same_at_the_end_of_time() -> None:
     driver = ProcessDriver(Again())
     driver.advance_watermark(datetime.max)
-    assert driver.send("told", Told("a", 2), key={"key": "a"}) == [Told("a", 21)]
+    assert driver.send("reported", Reported("a", 2), key={"key": "a"}) == [Reported("a", 21)]
     assert driver.timers(key={"key": "a"}) == {"tick": NOON + timedelta(hours=1)}

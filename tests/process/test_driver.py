@@ -28,7 +28,7 @@ class Reading:
 
 
 @dataclass
-class Told:
+class Reported:
     text: str
     time: datetime | None
 
@@ -41,14 +41,14 @@ class Watch(hg.Process):
     nap = hg.timer("processing")
     jumps = hg.side_output(float)
 
-    def on_readings(self, reading: Reading, ctx: hg.Context) -> hg.Out[Told]:
+    def on_readings(self, reading: Reading, ctx: hg.Context) -> hg.Out[Reported]:
         if reading.degrees < -273:
             self.last.set(Reading("changed", 0.0))
             self.history.append(0.0)
             self.counts[0] = 0
             self.nap.set(NOON)
             ctx.count("bad")
-            yield Told("before the error", None)
+            yield Reported("before the error", None)
             raise ValueError("too cold")
         before = self.last.get()
         if before is not None:
@@ -59,9 +59,11 @@ class Watch(hg.Process):
         self.counts[whole] = self.counts.get(whole, 0) + 1
         if ctx.timestamp is not None:
             self.silence.set(ctx.timestamp + minutes(5))
-        yield Told(f"{ctx.key[0]} {len(self.history)} {list(self.counts.items())}", ctx.timestamp)
+        yield Reported(
+            f"{ctx.key[0]} {len(self.history)} {list(self.counts.items())}", ctx.timestamp
+        )
 
-    def on_commands(self, row, ctx: hg.Context) -> hg.Out[Told]:  # type: ignore[no-untyped-def]
+    def on_commands(self, row, ctx: hg.Context) -> hg.Out[Reported]:  # type: ignore[no-untyped-def]
         if row.what == "nap":
             self.nap.set(ctx.processing_time + minutes(1))
         elif row.what == "forget":
@@ -74,28 +76,30 @@ class Watch(hg.Process):
             assert last is not None
             last.degrees = 1000.0  # not set, so not kept
         elif row.what == "wrong":
-            yield "not a Told"  # type: ignore[misc]
+            yield "not a Reported"  # type: ignore[misc]
         elif row.what == "past":
             self.silence.set(NOON - minutes(60))
         return
 
-    def on_silence(self, ctx: hg.Context) -> hg.Out[Told]:
-        yield Told("silent", ctx.timestamp)
+    def on_silence(self, ctx: hg.Context) -> hg.Out[Reported]:
+        yield Reported("silent", ctx.timestamp)
         if ctx.timestamp is not None and ctx.timestamp >= NOON:
             self.silence.set(ctx.timestamp + minutes(5))
 
-    def on_nap(self, ctx: hg.Context) -> hg.Out[Told]:
-        yield Told("awake", ctx.timestamp)
+    def on_nap(self, ctx: hg.Context) -> hg.Out[Reported]:
+        yield Reported("awake", ctx.timestamp)
 
 
 def test_a_row_changes_state_and_gives_rows() -> None:
     driver = ProcessDriver(Watch())
     assert driver.send("readings", Reading("a", 20.5), key="a", at=NOON) == [
-        Told("a 1 [(20, 1)]", NOON)
+        Reported("a 1 [(20, 1)]", NOON)
     ]
     # a dict is a row as well, and what is missing has its default
-    told = driver.send("readings", {"sensor": "a", "degrees": 10}, key="a", at="2026-01-01T12:01")
-    assert told == [Told("a 2 [(10, 1), (20, 1)]", NOON + minutes(1))]
+    reported = driver.send(
+        "readings", {"sensor": "a", "degrees": 10}, key="a", at="2026-01-01T12:01"
+    )
+    assert reported == [Reported("a 2 [(10, 1), (20, 1)]", NOON + minutes(1))]
     assert driver.side("jumps") == [-10.5]
     assert driver.side("jumps") == []
     assert driver.state("last", key="a") == Reading("a", 10.0)
@@ -124,7 +128,7 @@ def test_a_timer_for_the_past_fires_with_the_next_batch() -> None:
     driver.advance_watermark(NOON)
     assert driver.send("commands", {"what": "past"}, key="a") == []
     assert driver.send("commands", {"what": "none"}, key="b") == [
-        Told("silent", NOON - minutes(60))
+        Reported("silent", NOON - minutes(60))
     ]
     assert driver.timers(key="a") == {}
 
@@ -133,7 +137,7 @@ def test_processing_time_has_its_own_timers() -> None:
     driver = ProcessDriver(Watch(), processing_time=NOON)
     driver.send("commands", {"what": "nap"}, key="a")
     assert driver.advance_processing_time("59 seconds") == []
-    assert driver.advance_processing_time("1 second") == [Told("awake", NOON + minutes(1))]
+    assert driver.advance_processing_time("1 second") == [Reported("awake", NOON + minutes(1))]
 
 
 def test_what_is_older_than_its_ttl_is_forgotten_entry_by_entry() -> None:
@@ -170,7 +174,7 @@ def test_an_error_shows_the_users_line_and_keeps_nothing() -> None:
     (note,) = caught.value.__notes__
     assert note.startswith(f"on_readings failed at {__file__}:") and "key='a'" in note
     assert "Reading(sensor='a', degrees=-300" in note
-    with pytest.raises(TypeMistake, match="what on_commands yields is not Told, but str"):
+    with pytest.raises(TypeMistake, match="what on_commands yields must be Reported, got str"):
         driver.send("commands", {"what": "wrong"}, key="a")
     assert driver.state("last", key="a") == Reading("a", 1.0)
     assert driver.timers(key="a") == {"silence": NOON + minutes(5)}
@@ -196,7 +200,7 @@ def test_mistakes_in_a_test_are_told() -> None:
         driver.side("jump")
     with pytest.raises(NotFoundError, match="no state"):
         driver.state("lasts", key="a")
-    with pytest.raises(UsageError, match=r"the row for on_readings\.degrees is not float"):
+    with pytest.raises(UsageError, match=r"the row for on_readings\.degrees must be float"):
         driver.send("readings", {"sensor": "a", "degrees": "hot"}, key="a")
 
 
@@ -211,10 +215,10 @@ class Forgetful(hg.Process):
         self.turn = 0
 
     def open(self) -> None:
-        self.service.told("open")
+        self.service.reported("open")
 
     def close(self) -> None:
-        self.service.told("close")
+        self.service.reported("close")
 
     def on_rows(self, row: Reading, ctx: hg.Context) -> hg.Out[str]:
         ctx.count("rows")
@@ -230,7 +234,7 @@ class Forgetful(hg.Process):
 class Service:
     calls: list[str]
 
-    def told(self, what: str) -> None:
+    def reported(self, what: str) -> None:
         self.calls.append(what)
 
 

@@ -1,4 +1,4 @@
-"""Mistakes in process functions: told with the user's line, before anything runs if they can be."""
+"""Mistakes in process functions: reported with the user's line, before a run if possible."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Checked:
 
 
 @dataclass
-class Told:
+class Reported:
     key: str
     n: int
 
@@ -57,8 +57,8 @@ def job_of(function: hg.Process, on_error: Any = "fail") -> hg.JobDef:
 
 
 class Picky(hg.Process):
-    def on_rows(self, row: Checked, ctx: hg.Context) -> hg.Out[Told]:
-        yield Told(row.key, row.n)
+    def on_rows(self, row: Checked, ctx: hg.Context) -> hg.Out[Reported]:
+        yield Reported(row.key, row.n)
 
 
 def test_a_row_that_its_dataclass_refuses_goes_aside(spark: SparkSession) -> None:
@@ -82,43 +82,43 @@ def test_a_row_that_its_dataclass_refuses_goes_aside(spark: SparkSession) -> Non
 
 
 class Slip(hg.Process):
-    def on_rows(self, row: Told, ctx: hg.Context) -> hg.Out[Told]:
+    def on_rows(self, row: Reported, ctx: hg.Context) -> hg.Out[Reported]:
         yield from self.more(row)
 
-    def more(self, row: Told) -> hg.Out[Told]:
-        yield Told(row.key, str(row.n))  # type: ignore[arg-type]
+    def more(self, row: Reported) -> hg.Out[Reported]:
+        yield Reported(row.key, str(row.n))  # type: ignore[arg-type]
 
 
 def test_a_wrong_value_is_told_with_the_line_that_yields_it(spark: SparkSession) -> None:
-    line = line_of("yield Told(row.key, str(row.n))")
+    line = line_of("yield Reported(row.key, str(row.n))")
     with JobDriver(job_of(Slip())) as t:
         t.send("rows", {"key": "a", "n": 1})
         with pytest.raises(JobFailedError, match=rf"on_rows failed at {HERE}:{line} with"):
             t.run()
     driver = ProcessDriver(Slip(), on_error="side")
-    driver.send("rows", Told("a", 1), key="a")
+    driver.send("rows", Reported("a", 1), key="a")
     assert driver.errors[0]["location"] == f"{HERE}:{line}"
 
 
 class OneText(hg.Process):
-    def on_rows(self, row: Told, ctx: hg.Context) -> hg.Out[str]:
+    def on_rows(self, row: Reported, ctx: hg.Context) -> hg.Out[str]:
         return row.key  # a text is many texts, of a letter each
 
 
 class OneRow(hg.Process):
-    def on_rows(self, row: Told, ctx: hg.Context) -> hg.Out[Told]:
+    def on_rows(self, row: Reported, ctx: hg.Context) -> hg.Out[Reported]:
         return row  # type: ignore[return-value]
 
 
 class SomeRows(hg.Process):
     again = hg.timer("processing")
 
-    def on_rows(self, row: Told, ctx: hg.Context) -> hg.Out[Told]:
+    def on_rows(self, row: Reported, ctx: hg.Context) -> hg.Out[Reported]:
         self.again.set(ctx.processing_time + timedelta(seconds=1))
-        return [row, Told(row.key, -row.n)] if row.n else None  # type: ignore[return-value]
+        return [row, Reported(row.key, -row.n)] if row.n else None  # type: ignore[return-value]
 
-    def on_again(self, ctx: hg.Context) -> hg.Out[Told]:
-        return map(Told, ctx.key, [0])
+    def on_again(self, ctx: hg.Context) -> hg.Out[Reported]:
+        return map(Reported, ctx.key, [0])
 
 
 @pytest.mark.parametrize("function", [OneText(), OneRow()])
@@ -126,42 +126,42 @@ def test_a_handler_that_returns_one_row_is_refused(
     spark: SparkSession, function: hg.Process
 ) -> None:
     line = line_of(f"class {type(function).__name__}(") + 1
-    said = rf"on_rows failed at {HERE}:{line} with .*what on_rows returns is not rows: yield them"
+    said = rf"on_rows failed at {HERE}:{line} with .*what on_rows returns must be rows, yielded or"
     with JobDriver(job_of(function)) as t:
         t.send("rows", {"key": "abc", "n": 1})
         with pytest.raises(JobFailedError, match=said):
             t.run()
     driver = ProcessDriver(function, on_error="side")
-    driver.send("rows", Told("abc", 1), key="abc")
+    driver.send("rows", Reported("abc", 1), key="abc")
     assert driver.errors[0]["location"] == f"{HERE}:{line}"
 
 
 def test_a_handler_may_return_rows() -> None:
     driver = ProcessDriver(SomeRows())
-    assert driver.send("rows", Told("a", 2), key="a") == [Told("a", 2), Told("a", -2)]
-    assert driver.send("rows", Told("b", 0), key="b") == []
+    assert driver.send("rows", Reported("a", 2), key="a") == [Reported("a", 2), Reported("a", -2)]
+    assert driver.send("rows", Reported("b", 0), key="b") == []
     fired = driver.advance_processing_time("1 second")
-    assert sorted(fired, key=lambda told: told.key) == [Told("a", 0), Told("b", 0)]
+    assert sorted(fired, key=lambda reported: reported.key) == [Reported("a", 0), Reported("b", 0)]
 
 
 HALF = "\ud800"  # of a pair of UTF-16: json.loads gives it, and nothing can write it
 
 
 class Half(hg.Process):
-    def on_rows(self, row: Told, ctx: hg.Context) -> hg.Out[str]:
+    def on_rows(self, row: Reported, ctx: hg.Context) -> hg.Out[str]:
         yield "ü" if row.n else HALF
 
 
 class HalfState(hg.Process):
     seen = hg.map_state(str, list[str])
 
-    def on_rows(self, row: Told, ctx: hg.Context) -> hg.Out[str]:
+    def on_rows(self, row: Reported, ctx: hg.Context) -> hg.Out[str]:
         yield "ü"
         self.seen["ü"] = ["ü"] if row.n else [HALF]
 
 
 class Leaves(hg.Process):
-    def on_rows(self, row: Told, ctx: hg.Context) -> hg.Out[str]:
+    def on_rows(self, row: Reported, ctx: hg.Context) -> hg.Out[str]:
         if row.n == 0:
             sys.exit("good bye")
         yield "ü"
@@ -171,7 +171,7 @@ class Slammed(hg.Process):
     def close(self) -> None:
         raise OSError("the door is stuck")
 
-    def on_rows(self, row: Told, ctx: hg.Context) -> hg.Out[str]:
+    def on_rows(self, row: Reported, ctx: hg.Context) -> hg.Out[str]:
         yield row.key
 
 
@@ -193,22 +193,25 @@ class Closed(hg.Process):
     def open(self) -> None:
         raise OSError("no such door")
 
-    def on_rows(self, row: Told, ctx: hg.Context) -> hg.Out[str]:
+    def on_rows(self, row: Reported, ctx: hg.Context) -> hg.Out[str]:
         yield row.key
 
 
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (Half(), f"on_rows failed at {HERE}:.*what on_rows yields is not str that fits STRING"),
-        (HalfState(), f"on_rows failed at {HERE}:.* is not str that fits STRING"),
+        (Half(), f"on_rows failed at {HERE}:.*what on_rows yields must be str that fits STRING"),
+        (HalfState(), f"on_rows failed at {HERE}:.* must be str that fits STRING"),
         (Leaves(), f"on_rows failed at {HERE}:.* with SystemExit: good bye, for the key key='a'"),
         (Closed(), f"open failed at {HERE}:.*no such door"),
         (Slammed(), f"close failed at {HERE}:.*the door is stuck, after the last row"),
-        (Returned(), f"on_rows failed at {HERE}:.*on_rows returns is not rows: yield them"),
+        (
+            Returned(),
+            f"on_rows failed at {HERE}:.*on_rows returns must be rows, yielded or in a list",
+        ),
         (
             Converted(),
-            f"on_rows failed at {HERE}:.*the column key .* fits STRING, but .*int64",
+            f"on_rows failed at {HERE}:.*the column key .* fits STRING, got .*int64",
         ),
     ],
 )
@@ -234,16 +237,16 @@ class Locked(hg.Process):
     def __init__(self) -> None:
         self.lock = threading.Lock()
 
-    def on_rows(self, row: Told, ctx: hg.Context) -> hg.Out[str]:
+    def on_rows(self, row: Reported, ctx: hg.Context) -> hg.Out[str]:
         yield row.key
 
 
 class Silent(hg.Process):
-    def on_rows(self, row: Told, ctx: hg.Context) -> None: ...
+    def on_rows(self, row: Reported, ctx: hg.Context) -> None: ...
 
 
 class SaysNothing(hg.Process):
-    def on_rows(self, row: Told, ctx: hg.Context) -> None:
+    def on_rows(self, row: Reported, ctx: hg.Context) -> None:
         yield row  # type: ignore[misc]
 
 
@@ -252,7 +255,7 @@ class SaysNothing(hg.Process):
     [
         (Locked(), "Locked.lock cannot be sent to the workers"),
         (Silent(), "'faulty' gives no rows here"),
-        (SaysNothing(), "SaysNothing.on_rows yields, and its annotation says"),
+        (SaysNothing(), "SaysNothing.on_rows yields, but its annotation says"),
     ],
 )
 def test_it_is_refused_before_anything_runs(
@@ -266,12 +269,12 @@ def test_it_is_refused_before_anything_runs(
 class Overdue(hg.Process):
     due = hg.timer("event")
 
-    def on_rows(self, row: Checked, ctx: hg.Context) -> hg.Out[Told]:
+    def on_rows(self, row: Checked, ctx: hg.Context) -> hg.Out[Reported]:
         if row.n == 0:
             raise ValueError("none")
         assert ctx.timestamp is not None
         self.due.set(ctx.timestamp + timedelta(minutes=row.n))
-        yield Told(row.key, row.n)
+        yield Reported(row.key, row.n)
 
     def on_due(self, ctx: hg.Context) -> None:
         raise ValueError("too late")
@@ -312,7 +315,7 @@ def test_errors_have_the_time_of_their_row_or_timer(spark: SparkSession) -> None
 
 
 class Shot(hg.Process):
-    def on_rows(self, row: Told, ctx: hg.Context) -> hg.Out[Told]:
+    def on_rows(self, row: Reported, ctx: hg.Context) -> hg.Out[Reported]:
         if row.n == 1500:
             os.kill(os.getpid(), signal.SIGKILL)
         yield row

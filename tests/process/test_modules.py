@@ -21,18 +21,18 @@ class Given:
     key: str
 
 @dataclass
-class Told:
+class Reported:
     key: str
     kind: str
 """,
     "hg_helpers": """
-from hg_models import Given, Told
+from hg_models import Given, Reported
 
 def kind(row):
     return "known" if isinstance(row, Given) else "unknown"
 
-def told(row):
-    return Told(row.key, kind(row))
+def reported(row):
+    return Reported(row.key, kind(row))
 """,
     "hg_locked": """
 import threading
@@ -48,15 +48,15 @@ import headgate as hg
 import hg_helpers
 import hg_locked
 from hg_helpers import kind
-from hg_models import Given, Told
+from hg_models import Given, Reported
 
 class Parts(hg.Process):
     last = hg.value_state(Given)
 
-    def on_rows(self, row: Given, ctx: hg.Context) -> hg.Out[Told]:
+    def on_rows(self, row: Given, ctx: hg.Context) -> hg.Out[Reported]:
         self.last.set(row)
-        yield hg_helpers.told(row)
-        yield Told(hg_locked.locked(kind(self.last.get())), kind(row))
+        yield hg_helpers.reported(row)
+        yield Reported(hg_locked.locked(kind(self.last.get())), kind(row))
 
 @hg.job("parts")
 def parts(job: hg.Job) -> None:

@@ -56,7 +56,7 @@ class Kept:
 
 
 @dataclass
-class Told:
+class Reported:
     key: str
     turn: int
     what: str
@@ -77,7 +77,7 @@ class Fuzz(hg.Process):
     nap = hg.timer("processing")
     odd = hg.side_output(Kept)
 
-    def told(self, ctx: hg.Context, what: str) -> hg.Out[Told]:
+    def reported(self, ctx: hg.Context, what: str) -> hg.Out[Reported]:
         turn = (self.turn.get() or 0) + 1
         self.turn.set(turn)
         seen = repr(
@@ -86,9 +86,9 @@ class Fuzz(hg.Process):
                 list(self.by_name.items()), ctx.timestamp,
             )
         )  # fmt: skip
-        yield Told(ctx.key.key, turn, what, seen)
+        yield Reported(ctx.key.key, turn, what, seen)
 
-    def on_events(self, event: Event, ctx: hg.Context) -> hg.Out[Told]:
+    def on_events(self, event: Event, ctx: hg.Context) -> hg.Out[Reported]:
         arg, op = event.arg, event.op
         if op == "set":
             part = Part(f"p{arg}", [arg, arg + 1]) if arg % 2 else None
@@ -122,32 +122,32 @@ class Fuzz(hg.Process):
             self.names.clear()
             self.names.append(Part("only", []))
         ctx.count(op)
-        yield from self.told(ctx, op)
+        yield from self.reported(ctx, op)
 
-    def on_others(self, row: Row, ctx: hg.Context) -> hg.Out[Told]:
+    def on_others(self, row: Row, ctx: hg.Context) -> hg.Out[Reported]:
         if row.op == "nap":
             self.nap.set(ctx.processing_time + timedelta(hours=1))
         elif row.op == "cancel":
             self.alarm.cancel()
             self.nap.cancel()
-        yield from self.told(ctx, f"other {row.op} {row.number}")
+        yield from self.reported(ctx, f"other {row.op} {row.number}")
 
-    def on_alarm(self, ctx: hg.Context) -> hg.Out[Told]:
+    def on_alarm(self, ctx: hg.Context) -> hg.Out[Reported]:
         turn = self.turn.get() or 0
         if turn % 3 == 0 and ctx.timestamp is not None:
             # sets itself later or for the past, and another
             self.alarm.set(ctx.timestamp + timedelta(seconds=15 * (turn % 2) - 5))
             self.second.set(ctx.timestamp + timedelta(seconds=10))
-        yield from self.told(ctx, "alarm")
+        yield from self.reported(ctx, "alarm")
 
-    def on_second(self, ctx: hg.Context) -> hg.Out[Told]:
+    def on_second(self, ctx: hg.Context) -> hg.Out[Reported]:
         self.alarm.cancel()
-        yield from self.told(ctx, "second")
+        yield from self.reported(ctx, "second")
 
-    def on_nap(self, ctx: hg.Context) -> hg.Out[Told]:
+    def on_nap(self, ctx: hg.Context) -> hg.Out[Reported]:
         turn = (self.turn.get() or 0) + 1
         self.turn.set(turn)
-        yield Told(ctx.key.key, turn, "nap", "")
+        yield Reported(ctx.key.key, turn, "nap", "")
 
 
 @hg.job("fuzz")
@@ -156,9 +156,9 @@ def fuzz(job: hg.Job) -> None:
         "events", hg.topic("log:events", schema=EVENT), event_time=hg.event_time("at")
     )
     others = job.source("others", hg.topic("log:others", schema=EVENT))
-    told = job.process("fuzz", Fuzz(), events=events.key_by("key"), others=others.key_by("key"))
-    told.sink("told", hg.topic("log:told"))
-    told.side(Fuzz.odd).sink("odd", hg.topic("log:odd"))
+    reported = job.process("fuzz", Fuzz(), events=events.key_by("key"), others=others.key_by("key"))
+    reported.sink("reported", hg.topic("log:reported"))
+    reported.side(Fuzz.odd).sink("odd", hg.topic("log:odd"))
 
 
 class Script:
@@ -244,25 +244,25 @@ class Both:
         conf.set(SHARED, "61" if self.batches % 4 < 2 else "0")
         conf.set(GROUP, "1k" if self.batches % 3 == 0 else "8m")
         self.batches += 1
-        told = self.model.send_batch(
+        reported = self.model.send_batch(
             [("events", e, {"key": e.key}, e.at) for e in events]
             + [("others", o.__dict__, {"key": o.key}, None) for o in others]
         )
         for _ in range(20):  # as often as the kernel runs a batch because timers are due
-            told += self.model.advance_watermark(watermark)
+            reported += self.model.advance_watermark(watermark)
         if crash is not None:
             self.job.crash(at=crash).restore()
         self.job.run()
-        self.same(told)
+        self.same(reported)
 
     def time_passes(self) -> None:
         """Two hours: naps are over, and what was kept for three may be."""
-        told = self.model.advance_processing_time("2 hours")
+        reported = self.model.advance_processing_time("2 hours")
         self.job.advance_processing_time("2 hours").run()
-        self.same(told)
+        self.same(reported)
 
-    def same(self, told: list[Any]) -> None:
-        assert plain(self.job.rows("told")) == plain(told), f"batch {self.batches}"
+    def same(self, reported: list[Any]) -> None:
+        assert plain(self.job.rows("reported")) == plain(reported), f"batch {self.batches}"
         assert plain(self.job.rows("odd")) == plain(self.model.side("odd")), f"batch {self.batches}"
 
 

@@ -173,19 +173,25 @@ def source(*arguments: Any, **named: Any) -> Callable[[], hg.Source]:
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        (lambda: hg.PulsarSource("localhost", "t", "id INT"), "not the address of a Pulsar"),
-        (source("a/b", "id INT"), "not a Pulsar topic's name"),
-        (source("non-persistent://public/default/t", "id INT"), "not a Pulsar topic's name"),
+        (
+            lambda: hg.PulsarSource("localhost", "t", "id INT"),
+            "the address of a Pulsar service must be",
+        ),
+        (source("a/b", "id INT"), "a Pulsar topic's name must be"),
+        (source("non-persistent://public/default/t", "id INT"), "a Pulsar topic's name must be"),
         (source("t", "id INT", format="avro"), "'format' must be"),
-        (source("t", "id INT", metadata="offset"), "not a part of a record"),
-        (source("t", "id INT", start={0: "x"}), "not the id of a Pulsar message"),
-        (source("t", "id INT", start={0: 17}), "not a message for each partition"),
-        (source("t", "id INT", subscription=" "), "subscription has no name"),
-        (source("t", "id INT", options={"token": "a", "token_file": "b"}), "both a token"),
-        (source("t", "id INT", options={"tls_cert": "a"}), "needs its key"),
+        (source("t", "id INT", metadata="offset"), "metadata must be one of"),
+        (source("t", "id INT", start={0: "x"}), "the id of a Pulsar message must be"),
+        (source("t", "id INT", start={0: 17}), "start must be a message id for each"),
+        (source("t", "id INT", subscription=" "), "subscription must have a name"),
+        (
+            source("t", "id INT", options={"token": "a", "token_file": "b"}),
+            "token and token_file exclude",
+        ),
+        (source("t", "id INT", options={"tls_cert": "a"}), "tls_cert and tls_key must"),
         (source("t", "id INT", options={"tls_trust_certs": "/no/such"}), "no file /no/such"),
-        (lambda: hg.topic("pulsar://h:1", schema="id INT"), "names no topic"),
-        (source("t", "id INT", compacted=True), "read as a stream"),
+        (lambda: hg.topic("pulsar://h:1", schema="id INT"), "a Pulsar address must be"),
+        (source("t", "id INT", compacted=True), "must be read as a table"),
     ],
 )
 def test_should_say_what_is_wrong_with_a_source(

@@ -152,9 +152,14 @@ def test_should_stop_when_nobody_kept_what_was_not_read(
 def test_should_keep_all_of_a_partition_that_came_later(pulsar: Pulsar) -> None:
     topic = pulsar.topic(1)
     pulsar.send(topic, numbered(range(5)))
-    told = {"url": pulsar.url, "topic": f"persistent://public/default/{topic}", "columns": "value",
-            "start": json.dumps("latest"), "subscription": "shop"}  # fmt: skip
-    reader = PulsarStreamReader(ReaderOptions.of(told))
+    options = {
+        "url": pulsar.url,
+        "topic": f"persistent://public/default/{topic}",
+        "columns": "value",
+        "start": json.dumps("latest"),
+        "subscription": "shop",
+    }
+    reader = PulsarStreamReader(ReaderOptions.of(options))
     try:
         began = reader.latestOffset({}, ReadAllAvailable())
         assert pulsar.backlog(topic, "shop") == 0, "a run that begins at the end wants what comes"

@@ -192,8 +192,8 @@ def test_an_ancestors_checkpoint_is_found_by_its_number(job: JobHome) -> None:
         ("ck:9", "ck:9 of run r1 of job 'store' is not retained.*ck:0 to ck:3"),
         ("sp:none", "job 'store' has no savepoint 'none'"),
         ("r7/ck:1", "no run r7"),
-        ("ck:x", "'ck:x' is not a snapshot"),
-        ("yesterday", "'yesterday' is not a snapshot"),
+        ("ck:x", "a snapshot must be latest.* got 'ck:x'"),
+        ("yesterday", "a snapshot must be latest.* got 'yesterday'"),
         ("/no/such/folder", "is not a savepoint: it has no manifest.json"),
     ],
 )

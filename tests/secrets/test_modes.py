@@ -45,5 +45,5 @@ def test_a_home_may_be_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_an_unknown_mode_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADGATE_HOME_MODE", "0640")
-    with pytest.raises(UsageError, match="expected private or shared"):
+    with pytest.raises(UsageError, match="must be private or shared"):
         make(tmp_path / "home")

@@ -34,7 +34,7 @@ def test_a_value_may_be_in_a_file_or_in_the_environment(
     [
         ("pw=env:NO_SUCH_THING", "--set pw: there is no environment variable NO_SUCH_THING: set"),
         ("pw=@/no/such/file", "--set pw: the file /no/such/file cannot be read (No such file"),
-        ("hunter2", "--set is not a pair"),
+        ("hunter2", "--set must be NAME=VALUE"),
     ],
 )
 def test_a_reference_to_nothing_is_one_sentence(

@@ -58,7 +58,7 @@ def a_checkpoint(id: int = 17) -> CheckpointRecord:
 
 @pytest.mark.parametrize("name", ["", "1a", "a b", "a/b", "../x", "é", "a" * 101, ".a"])
 def test_a_name_that_cannot_be_a_folder_is_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="not a valid job name"):
+    with pytest.raises(UsageError, match="a job's name must be"):
         check_job_name(name)
 
 

@@ -83,7 +83,9 @@ def test_the_last_windows_end_with_time_itself(job_driver: Make) -> None:
     ],
 )
 def test_a_duration_of_more_than_a_hundred_years_is_refused(wrong: Callable[[], object]) -> None:
-    with pytest.raises((UsageError, GraphError), match=r"longer than 100 years.*36,500 days"):
+    with pytest.raises(
+        (UsageError, GraphError), match=r"must be at most 100 years \(36,500 days\)"
+    ):
         wrong()
 
 
@@ -97,10 +99,12 @@ def test_a_lateness_of_more_than_a_hundred_years_is_refused(spark: object) -> No
             "w", hg.tumbling("1 minute"), F.count("*").alias("n"), allowed_lateness="106751990 days"
         ).sink("out", hg.topic("log:out"))
 
-    with pytest.raises((UsageError, GraphError), match="allowed_lateness is longer than 100 years"):
+    with pytest.raises(
+        (UsageError, GraphError), match="allowed_lateness must be at most 100 years"
+    ):
         never.describe()
 
 
 def test_a_negative_offset_is_refused() -> None:
-    with pytest.raises((UsageError, GraphError), match="offset is negative"):
+    with pytest.raises((UsageError, GraphError), match="offset must not be negative"):
         hg.tumbling("1 minute", offset=timedelta(seconds=-10))

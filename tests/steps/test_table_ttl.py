@@ -395,9 +395,9 @@ def test_a_ttl_must_be_greater_than_zero(spark: SparkSession, given: Any) -> Non
 
 
 def test_what_is_not_a_ttl_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(UsageError, match="ttl is not a duration"):
+    with pytest.raises(UsageError, match="ttl must be a timedelta or text"):
         known_users(ttl="a week or so").build(spark=spark, check_connectors=False)
-    with pytest.raises(GraphError, match=r"event_time of a table .* has no ttl"):
+    with pytest.raises(GraphError, match="a table with event_time must have a ttl"):
         known_users(ttl=None).build(spark=spark, check_connectors=False)
     with pytest.raises(GraphError, match="event_time must be a timestamp"):
         known_users(seen=hg.event_time("name")).build(spark=spark, check_connectors=False)

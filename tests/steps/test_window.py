@@ -52,7 +52,7 @@ def time(seconds: int) -> str:
     return datetime.fromtimestamp(START + seconds, UTC).isoformat()
 
 
-def told(rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
+def reported(rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
     """Rows as the truth has them."""
     for row in rows:
         assert row["is_partial"] == (row["fired_by"] == "early")
@@ -71,7 +71,7 @@ def told(rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
     )
 
 
-class Told:
+class Reported:
     """A driver and the truth, kept in step."""
 
     def __init__(self, driver: JobDriver, truth: Truth) -> None:
@@ -91,7 +91,7 @@ class Told:
         self.truth.batch(events)
         for number in range(1, ran):
             self.truth.batch([], ended=drain and number == ran - 1)
-        assert told(self.driver.rows("out")) == Counter(self.truth.out[self.rows :])
+        assert reported(self.driver.rows("out")) == Counter(self.truth.out[self.rows :])
         late = Counter(r["id"] for r in self.driver.rows("late"))
         assert late == Counter(self.truth.late[self.lost :])
         self.rows, self.lost = len(self.truth.out), len(self.truth.late)
@@ -104,7 +104,7 @@ def test_a_window_gives_one_row_when_the_watermark_passes_its_end(job_driver: Ma
     assert t.rows("out") == []
     assert len(t.state("counts").all()) == 2
     t.send("visits", record((4, "a", 361, 4))).run()
-    assert told(t.rows("out")) == Counter(
+    assert reported(t.rows("out")) == Counter(
         [
             ("a", 0, 300, 2, 3, ("v1", "v2"), "on_time", 0),
             ("b", 0, 300, 1, 3, ("v3",), "on_time", 0),
@@ -114,14 +114,16 @@ def test_a_window_gives_one_row_when_the_watermark_passes_its_end(job_driver: Ma
     assert t.rows("out") == []
     assert sorted(r["id"] for r in t.rows("late")) == [5, 6]
     t.run(drain=True)
-    assert told(t.rows("out")) == Counter([("a", 300, 600, 1, 4, ("v4",), "on_time", 0)])
+    assert reported(t.rows("out")) == Counter([("a", 300, 600, 1, 4, ("v4",), "on_time", 0)])
     assert t.state("counts").all() == []
     assert t.metrics("counts") == {"records_in": 6, "records_out": 3, "records_out_late": 2}
 
 
 def test_rows_that_are_late_but_allowed_update_their_window(job_driver: Make) -> None:
     truth = Truth(size=300, delay=60, lateness=120)
-    t = Told(job_driver(counting(hg.tumbling("5 minutes"), allowed_lateness="2 minutes")), truth)
+    t = Reported(
+        job_driver(counting(hg.tumbling("5 minutes"), allowed_lateness="2 minutes")), truth
+    )
     t.run((1, "a", 10, 1), (2, "a", 365, 1))
     t.run((3, "a", 20, 7), (4, "b", 30, 1))
     t.run((5, "a", 40, 7), (6, "a", 500, 1))
@@ -139,7 +141,7 @@ def test_early_rows_do_not_take_the_place_of_the_last_one(job_driver: Make) -> N
         after=3,
         conditions=[(lambda rows: sum(row[3] or 0 for row in rows) > 40, True)],
     )
-    t = Told(job_driver(counting(hg.tumbling("15 minutes"), early=early)), truth)
+    t = Reported(job_driver(counting(hg.tumbling("15 minutes"), early=early)), truth)
     t.run((1, "a", 10, 1), (2, "a", 100, 1))
     t.run((3, "a", 190, 1), (4, "b", 190, 50))
     t.run((5, "b", 191, 1), (6, "c", 191, 3))
@@ -165,7 +167,7 @@ def test_a_condition_that_is_met_as_the_window_closes_is_told(
 def test_early_rows_wait_until_time_has_passed_inside_the_window(job_driver: Make) -> None:
     truth = Truth(size=300, delay=600, every=60)
     job = counting(hg.tumbling("5 minutes"), delay="10 minutes", early=hg.every("1 minute"))
-    t = Told(job_driver(job), truth)
+    t = Reported(job_driver(job), truth)
     t.run((1, "a", 10, 1), (2, "a", 320, 1), (3, "b", 640, 1))  # the watermark is at 40
     assert t.driver.metrics("counts").get("records_out", 0) == 0
     t.run((4, "a", 700, 2))  # at 100: only the first window has begun
@@ -183,7 +185,7 @@ def test_discarded_panes_have_what_came_since_the_last(job_driver: Make) -> None
         panes="discarding",
         allowed_lateness="1 minute",
     )
-    t = Told(job_driver(job), truth)
+    t = Reported(job_driver(job), truth)
     t.run((1, "a", 10, 1), (2, "a", 100, 2))
     t.run((3, "a", 11, 4))
     t.run((4, "a", 370, 8), (5, "b", 20, 8), (6, "b", 20, 9))
@@ -193,7 +195,7 @@ def test_discarded_panes_have_what_came_since_the_last(job_driver: Make) -> None
 
 def test_windows_slide_and_a_row_is_late_when_all_of_its_windows_are(job_driver: Make) -> None:
     truth = Truth(size=300, delay=60, slide=120)
-    t = Told(job_driver(counting(hg.sliding("5 minutes", every="2 minutes"))), truth)
+    t = Reported(job_driver(counting(hg.sliding("5 minutes", every="2 minutes"))), truth)
     t.run((1, "a", 10, 1), (2, "a", 250, 2), (3, "b", 130, 3))
     t.run((4, "a", 500, 1))
     t.run((5, "a", 200, 1), (6, "a", 350, 1), (7, "b", 20, 1))
@@ -204,7 +206,7 @@ def test_windows_slide_and_a_row_is_late_when_all_of_its_windows_are(job_driver:
 def test_sessions_begin_lengthen_and_join(job_driver: Make) -> None:
     truth = Truth(size=60, delay=30, session=True, lateness=100)
     job = counting(hg.session("1 minute"), delay="30 seconds", allowed_lateness="100 seconds")
-    t = Told(job_driver(job), truth)
+    t = Reported(job_driver(job), truth)
     t.run((1, "a", 0, 1), (2, "a", 110, 2), (3, "b", 10, 3), (4, "a", 50, 4))
     t.run((5, "a", 300, 5))  # the first of a have ended
     t.run((6, "a", 240, 6), (7, "b", 65, 7))  # before the open one; lengthens one that is out
@@ -219,7 +221,7 @@ def test_a_row_at_the_very_end_of_a_session_is_in_it_however_the_batches_were_cu
     job_driver: Make,
 ) -> None:
     truth = Truth(size=60, delay=30, session=True)
-    t = Told(job_driver(counting(hg.session("1 minute"), delay="30 seconds")), truth)
+    t = Reported(job_driver(counting(hg.session("1 minute"), delay="30 seconds")), truth)
     t.run((1, "a", 0, 1), (2, "b", 90, 2))  # the watermark is at 60, where a's session ends
     t.run((3, "a", 60, 3))
     t.run(drain=True)

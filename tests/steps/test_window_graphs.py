@@ -156,13 +156,13 @@ WRONG = {
     "early must be a trigger": lambda v, p: v.key_by("page").window(
         "w", hg.tumbling("1 h"), count(), early="2 minutes"
     ),
-    "aggregates once more": lambda v, p: v.key_by("page").window(
+    "must not aggregate again": lambda v, p: v.key_by("page").window(
         "w", hg.tumbling("1 h"), count(), early=hg.when("sum(n) > 1")
     ),
-    "when needs a condition": lambda v, p: v.key_by("page").window(
+    "of when must be SQL or a Column": lambda v, p: v.key_by("page").window(
         "w", hg.tumbling("1 h"), count(), early=hg.when(None)
     ),
-    "__hg_ are Headgate's": lambda v, p: v.key_by("page").window(
+    "must not begin with __hg_": lambda v, p: v.key_by("page").window(
         "w", hg.tumbling("1 h"), F.count("*").alias("__hg_late")
     ),
     "no event time": lambda v, p: p.key_by("page").window("w", hg.tumbling("1 minute"), count()),
@@ -170,24 +170,24 @@ WRONG = {
         "w", hg.tumbling("1 minute"), count()
     ),
     "no column 'pag'": lambda v, p: v.key_by("pag"),
-    "has no name": lambda v, p: v.key_by("page").window("w", hg.tumbling("1 h"), F.count("*")),
-    "has no aggregate": lambda v, p: v.key_by("page").window("w", hg.tumbling("1 h")),
+    "must have a name": lambda v, p: v.key_by("page").window("w", hg.tumbling("1 h"), F.count("*")),
+    "at least one aggregate": lambda v, p: v.key_by("page").window("w", hg.tumbling("1 h")),
     "distinct": lambda v, p: v.key_by("page").window(
         "w", hg.tumbling("1 h"), F.count_distinct("value").alias("n")
     ),
     "the same in every row": lambda v, p: v.key_by(F.lit(1).alias("k")),
     "whole number of milliseconds": lambda v, p: hg.tumbling("0 seconds"),
     "must be less than its size": lambda v, p: hg.tumbling("1 minute", offset="1 minute"),
-    "leave rows out": lambda v, p: hg.sliding("1 minute", every="2 minutes"),
+    "size of the windows, 1 minute": lambda v, p: hg.sliding("1 minute", every="2 minutes"),
     "no column 'm'": lambda v, p: v.key_by("page").window(
         "w", hg.tumbling("1 minute"), count(), early=hg.when("m > 1")
     ),
-    "two every": lambda v, p: v.key_by("page").window(
+    "at most one every trigger": lambda v, p: v.key_by("page").window(
         "w", hg.tumbling("1 h"), count(), early=[hg.every("1 m"), hg.every("2 m")]
     ),
     "after_count must be a number": lambda v, p: hg.after_count(0),
     "number of rows greater than zero": lambda v, p: hg.count_window(0),
-    "further apart than they are long": lambda v, p: hg.count_window(2, every=3),
+    "size of the count windows, 2": lambda v, p: hg.count_window(2, every=3),
     "gives its row when it is full": lambda v, p: v.key_by("page").window(
         "w", hg.count_window(2), count(), early=hg.after_count(1)
     ),

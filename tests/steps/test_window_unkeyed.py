@@ -40,7 +40,7 @@ def everything(job: hg.Job) -> None:
         )
 
 
-def told(rows: list[dict[str, Any]]) -> Counter[tuple[int, int, int, int]]:
+def reported(rows: list[dict[str, Any]]) -> Counter[tuple[int, int, int, int]]:
     for row in rows:
         names = "window_start window_end n total is_partial fired_by pane"
         assert list(row) == names.split() and row["fired_by"] == "on_time"
@@ -75,12 +75,12 @@ def test_all_rows_are_in_one_window_of_each_kind(job_driver: Make) -> None:
     t.send("visits", *[record(e) for e in EVENTS[25:]]).run(drain=True)
     fives = [(s, s + 300, within(s, s + 300)) for s in range(0, 1500, 300)]
     tens = [(s, s + 600, within(s, s + 600)) for s in range(-300, 1500, 300)]
-    assert told(t.rows("tumbling_out")) == truth(*fives)
-    assert told(t.rows("sliding_out")) == truth(*tens)
-    assert told(t.rows("session_out")) == truth(
+    assert reported(t.rows("tumbling_out")) == truth(*fives)
+    assert reported(t.rows("sliding_out")) == truth(*tens)
+    assert reported(t.rows("session_out")) == truth(
         (0, 19 * 20 + 300, list(range(20))), (1000, 39 * 20 + 900, list(range(20, 40)))
     )
-    assert told(t.rows("counted_out")) == truth(
+    assert reported(t.rows("counted_out")) == truth(
         *[
             (EVENTS[s][2], EVENTS[min(s + 15, 40) - 1][2], list(range(s, min(s + 15, 40))))
             for s in (0, 15, 30)

@@ -34,17 +34,17 @@ def job_of(configs: Sequence[Config]) -> hg.JobDef:
             event_time=hg.event_time("at", out_of_orderness=f"{DELAY} s"),
         )
         # two sinks for all steps: each one more makes every step's rows wider
-        told: list[hg.Stream] = []
+        reported: list[hg.Stream] = []
         late: list[hg.Stream] = []
         for number, config in enumerate(configs):
             made = visits.key_by("page").window(
                 f"w{number}", config.window(), *config.columns(), **config.options()
             )
             got = f"to_json(struct({', '.join(config.aggregates)})) AS got"
-            told.append(made.select(f"'w{number}' AS step", *COLUMNS, got))
+            reported.append(made.select(f"'w{number}' AS step", *COLUMNS, got))
             if not config.counts:
                 late.append(made.late.select(f"'w{number}' AS step", "*"))
-        told[0].union(*told[1:]).sink("out", hg.topic("log:out"))
+        reported[0].union(*reported[1:]).sink("out", hg.topic("log:out"))
         late[0].union(*late[1:]).sink("late", hg.topic("log:late"))
 
     return define
@@ -110,9 +110,9 @@ class Story:
         got, late = _by_step(self.driver.rows("out")), _by_step(self.driver.rows("late"))
         for number, (config, truth) in enumerate(zip(self.configs, self.line.truths, strict=True)):
             step, (rows, lost) = f"w{number}", before[number]
-            told = [_result(config, row) for row in got[step]]
-            self._same(config, f"the rows of {step}", truth.out[rows:], told)
-            self.got[number] += told
+            reported = [_result(config, row) for row in got[step]]
+            self._same(config, f"the rows of {step}", truth.out[rows:], reported)
+            self.got[number] += reported
             self.late[number] += [_late(row) for row in late[step]]
             gone = self._records(truth.late[lost:])
             self._same(config, f"the late rows of {step}", gone, [_late(row) for row in late[step]])
@@ -158,9 +158,9 @@ class Story:
             return
         wrong = next(iter((want - have) + (have - want)))
         key = wrong[0] if at == 0 else wrong[1]
-        pytest.fail(self.told(config, key, what, want - have, have - want))
+        pytest.fail(self.reported(config, key, what, want - have, have - want))
 
-    def told(
+    def reported(
         self, config: Config, key: str, what: str, missing: Counter[Any], extra: Counter[Any]
     ) -> str:
         """A key's case, as a person reads it."""

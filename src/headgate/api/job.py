@@ -151,7 +151,7 @@ class Job:
 def _keyed(step: str, input: str, given: object) -> KeyedPort:
     if not isinstance(given, Keyed):
         raise GraphError(
-            f"the input '{input}' has no key",
+            f"the input '{input}' must have a key",
             step=step,
             got=type(given).__name__,
             remedy='give it one: stream.key_by("column")',
@@ -209,8 +209,9 @@ def job(
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise GraphError(
-            f"{name!r} is not a name for a job",
-            expected="a letter, then letters, digits, '_', '-' or '.' (at most 100)",
+            "a job's name must be a letter, then letters, digits, '_', '-' or '.', at most 100 "
+            "in all",
+            got=repr(name),
             remedy="rename the job",
             location=user_location(),
         )

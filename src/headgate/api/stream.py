@@ -145,10 +145,11 @@ class Stream:
             name = operation.side_name(output)
             if name is None:
                 raise GraphError(
-                    f"the side output '{output.name}' is not one of this step",
+                    f"the side output '{output.name}' is not declared by the step's process "
+                    "function",
                     step=step.id,
                     expected=expected,
-                    remedy="name one that the step's process function declares",
+                    remedy="use one that it declares",
                     location=user_location(),
                 )
             output = name

@@ -30,7 +30,7 @@ def parse_duration(value: Duration, *, what: str = "duration") -> timedelta:
     if isinstance(value, timedelta):
         if value < timedelta(0):
             raise UsageError(
-                f"{what} is negative", got=str(value), remedy="use a positive duration"
+                f"{what} must not be negative", got=str(value), remedy="use zero or more"
             )
         return _reasonable(value.total_seconds(), value, what)
     text = value.strip().lower() if isinstance(value, str) else ""
@@ -44,8 +44,7 @@ def parse_duration(value: Duration, *, what: str = "duration") -> timedelta:
         position = match.end()
     if position == 0 or position != len(text):
         raise UsageError(
-            f"{what} is not a duration",
-            expected='a timedelta or text such as "5 seconds"',
+            f'{what} must be a timedelta or text such as "5 seconds"',
             got=repr(value),
             remedy="write a number and a unit: milliseconds, seconds, minutes, hours or days",
         )
@@ -55,8 +54,7 @@ def parse_duration(value: Duration, *, what: str = "duration") -> timedelta:
 def _reasonable(seconds: float, value: Duration, what: str) -> timedelta:
     if seconds > LONGEST.total_seconds():
         raise UsageError(
-            f"{what} is longer than 100 years",
-            expected=f"at most {LONGEST.days:,} days",
+            f"{what} must be at most 100 years ({LONGEST.days:,} days)",
             got=str(value),
             remedy="use a shorter duration",
         )

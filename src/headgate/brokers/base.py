@@ -115,7 +115,7 @@ class LocalBroker(ABC):
             if record is not None and record.alive:
                 if port not in (None, record.port):
                     raise RefusedError(
-                        f"the broker in {self.folder} runs on port {record.port}",
+                        f"the broker in {self.folder} already runs on port {record.port}",
                         remedy="stop it first, or choose another folder with --dir",
                     )
                 self._wait(record, timeout)
@@ -181,11 +181,11 @@ class LocalBroker(ABC):
         for name, needed in chosen.items():
             if needed >= 65536 or not is_free(needed):
                 why = f", and this broker needs it (its {name} port)" if name else ""
-                remedy = "end what listens there, or say --port"
+                remedy = "end what listens there, or choose another --port"
                 if name in others:
                     remedy = "end what listens there: the data belongs to that port"
                 elif port:
-                    remedy = "say another --port"
+                    remedy = "choose another --port"
                 raise HeadgateError(f"port {needed} of {HOST} is taken{why}", remedy=remedy)
         for name in others:
             if name not in chosen:
@@ -230,7 +230,8 @@ class LocalBroker(ABC):
             if time.monotonic() > until:
                 raise NotInTimeError(
                     f"the broker does not answer at {record.servers} after {timeout:.0f} s",
-                    remedy=f"start it once more to wait on, or stop it; its log is {record.log}",
+                    remedy="run the command again to wait longer, or stop the broker; its log "
+                    f"is {record.log}",
                 )
             time.sleep(_POLL_SECONDS)
 

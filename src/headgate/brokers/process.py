@@ -89,8 +89,8 @@ class Process:
                 time.sleep(_POLL_SECONDS)
         if self.alive:
             raise HeadgateError(
-                f"process {self.pid} does not end, although it was killed",
-                remedy="it may hang on a disk; see what it does with ps",
+                f"process {self.pid} did not end after it was killed",
+                remedy="it may hang on a disk; look at it with ps",
             )
 
 
@@ -235,5 +235,6 @@ def free_port(*but: int, together: Callable[[int], Mapping[str, int]] | None = N
             _given.update(needed)
             return port
     raise HeadgateError(
-        f"no free port from {_PORTS.start} to {_PORTS.stop - 1} was found", remedy="say --port"
+        f"no free port from {_PORTS.start} to {_PORTS.stop - 1} was found",
+        remedy="choose a port with --port",
     )

@@ -37,9 +37,9 @@ def load_app(app: str) -> App:
     file = Path(text).expanduser()
     if file.suffix != ".py":
         raise UsageError(
-            f"'{app}' is not a Python file with a job",
-            expected="path/to/file.py or path/to/file.py:job",
-            remedy="name the file in which the job is defined",
+            "APP must be path/to/file.py or path/to/file.py:job",
+            got=repr(app),
+            remedy="name the file that defines the job",
         )
     if not file.is_file():
         raise NotFoundError(
@@ -58,7 +58,7 @@ def _check_function(job: JobDef) -> None:
     except TypeError:
         code = getattr(job.function, "__code__", None)
         raise UsageError(
-            f"the function of job '{job.name}' does not take the job as its one argument",
+            f"the function of job '{job.name}' must take the job as its only argument",
             expected=f"def {getattr(job.function, '__name__', 'main')}(job: hg.Job) -> None",
             remedy="give it that parameter, and all others with job.param(...)",
             location=Location(code.co_filename, code.co_firstlineno) if code else None,
@@ -126,7 +126,7 @@ def _pick(jobs: dict[str, JobDef], wanted: str, file: str) -> JobDef:
         )
     if not wanted:
         if len(jobs) > 1:
-            raise UsageError(f"{file} defines several jobs", remedy=f"say which: {known}")
+            raise UsageError(f"{file} defines several jobs", remedy=f"choose one: {known}")
         return next(iter(jobs.values()))
     by_name = {job.name: job for job in jobs.values()}
     job = jobs.get(wanted) or by_name.get(wanted)

@@ -92,7 +92,9 @@ def status(ui: Ui, kind: KindArgument, folder: DirOption = None) -> None:
 def _broker(ui: Ui, kind: str, folder: Path | None) -> KafkaBroker | PulsarBroker:
     if kind not in ("kafka", "pulsar"):
         raise UsageError(
-            f"'{kind}' is not a broker", expected="kafka or pulsar", remedy="use one of them"
+            "the broker must be kafka or pulsar",
+            got=repr(kind),
+            remedy="for instance headgate broker start kafka",
         )
     from headgate.brokers import KafkaBroker, PulsarBroker
 
@@ -101,7 +103,7 @@ def _broker(ui: Ui, kind: str, folder: Path | None) -> KafkaBroker | PulsarBroke
         local = home.files.local()
         if local is None:
             raise UsageError(
-                f"a broker's folder must be on this machine, and the home {home.url} is not",
+                f"a broker's folder must be on this machine, got the home {home.url}",
                 remedy="name a folder with --dir",
             )
         folder = local / "brokers" / kind

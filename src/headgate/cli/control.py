@@ -72,7 +72,7 @@ def stop_job(
 ) -> None:
     """Stop a job after its running batch, with a savepoint."""
     if label is not None and not savepoint:
-        raise typer.BadParameter("--label names a savepoint, and --no-savepoint makes none")
+        raise typer.BadParameter("--label and --no-savepoint exclude each other")
     home = ui.home.find(job)
     args: dict[str, Any] = {"savepoint": savepoint, "drain": drain}
     if label is not None:
@@ -97,7 +97,7 @@ def cancel_job(
         if not sys.stdin.isatty():
             raise RefusedError(
                 f"job '{home.name}' would be cancelled in the middle of a batch",
-                remedy="say --yes, or end it in order with headgate stop",
+                remedy="pass --yes, or end it in order with headgate stop",
             )
         typer.confirm(f"cancel {home.name} in the middle of its batch?", abort=True, err=True)
     record = request_and_wait(ui, home, "cancel", {}, wait=wait, timeout=timeout)
@@ -186,7 +186,7 @@ def _driver(job: JobHome) -> str:
     lease = job.read().lease
     if lease is None or not is_live(lease):
         raise RefusedError(
-            f"job '{job.name}' is not running, so there is nothing that could do this",
+            f"job '{job.name}' is not running, so nothing can carry out the request",
             remedy=f"see how it ended with headgate show {job.name}",
         )
     return lease.owner.token

@@ -38,7 +38,7 @@ def list_jobs(
 ) -> None:
     """List the jobs of the home."""
     if state is not None and state.upper() not in STATES:
-        raise typer.BadParameter(f"'{state}' is not a state; use one of {', '.join(STATES)}")
+        raise typer.BadParameter(f"--state must be one of {', '.join(STATES)}, got '{state}'")
     statuses = [job_status(job) for job in ui.home.jobs()]
     shown = [
         status

@@ -48,8 +48,7 @@ def parse_client_options(given: Sequence[str] | None) -> dict[str, str]:
             if not equals or not name:
                 raise UsageError(
                     # The text is not shown: it may be a password.
-                    f"{where} is not a pair",
-                    expected="NAME=VALUE",
+                    f"{where} must be NAME=VALUE",
                     remedy="for instance --option security.protocol=SASL_SSL, or @FILE with such "
                     "lines",
                 )
@@ -85,8 +84,7 @@ def parse_params(pairs: Sequence[str] | None) -> dict[str, str]:
         if not equals or not name.strip():
             raise UsageError(
                 # The text is not shown: it may be a password.
-                "--set is not a pair",
-                expected="NAME=VALUE",
+                "--set must be NAME=VALUE",
                 remedy="for instance --set orders=log:data/orders",
             )
         if name in params:
@@ -146,4 +144,4 @@ def parse_spark_flags(words: Sequence[str] | None) -> SparkFlags:
 
 def _missing(flag: str) -> str:
     wanted = "--conf NAME=VALUE" if flag != "--master" else "--master local[4]"
-    raise UsageError(f"{flag} has no value", remedy=f"write it as {wanted}")
+    raise UsageError(f"{flag} must have a value", remedy=f"write it as {wanted}")

@@ -81,7 +81,8 @@ class Lines:
     def wrong(self, why: str) -> UsageError:
         """An error that names the line."""
         return UsageError(
-            f"line {self.number} {why}", remedy="correct the line; those before it may be sent"
+            f"line {self.number} {why}",
+            remedy="correct the line; the lines before it may have been sent",
         )
 
 

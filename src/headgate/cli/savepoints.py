@@ -75,7 +75,7 @@ def create(
     taken = create_savepoint(
         home.run(found.run.run), checkpoint=found.batch, label=label, reason="command line"
     )
-    _told(ui, taken)
+    _report(ui, taken)
 
 
 def _recover(home: JobHome) -> None:
@@ -85,7 +85,7 @@ def _recover(home: JobHome) -> None:
         Recorder(current, [str(name) for name in current.graph()["sources"]]).recover()
 
 
-def _told(ui: Ui, record: SavepointRecord) -> None:
+def _report(ui: Ui, record: SavepointRecord) -> None:
     ui.say(f"savepoint sp:{record.label}  {record.path}  {size(record.bytes)}  "
            f"of ck:{record.checkpoint} of run {record.run}")  # fmt: skip
     ui.data(record.to_json(), lambda: f"sp:{record.label}")
@@ -161,13 +161,13 @@ def copy(
     found = _savepoint(ui, job, snapshot)
     assert found.manifest is not None
     if (to is None) == (as_job is None):
-        raise UsageError("a copy needs --to or --as-job", remedy="say one of the two")
+        raise UsageError("a copy must have --to or --as-job", remedy="give one of the two")
     if as_job is not None:
         target = ui.home.job(as_job)
         to = target.files.location(f"{target.path}/savepoints/{found.manifest.label}")
     assert to is not None
     ui.say(f"copying {size(found.manifest.bytes)}")
-    _told(ui, copy_savepoint(found, to, job=as_job))
+    _report(ui, copy_savepoint(found, to, job=as_job))
 
 
 def verify(ui: Ui, job: JobArgument, snapshot: SnapArgument) -> None:
@@ -186,7 +186,7 @@ def delete(
     label = snapshot.removeprefix("sp:")
     if not yes:
         if not sys.stdin.isatty():
-            raise RefusedError(f"savepoint sp:{label} would be deleted", remedy="say --yes")
+            raise RefusedError(f"savepoint sp:{label} would be deleted", remedy="pass --yes")
         typer.confirm(f"delete savepoint sp:{label} of {home.name}?", abort=True, err=True)
     delete_savepoint(home, label)
     ui.say(f"deleted sp:{label}")

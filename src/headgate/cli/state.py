@@ -191,7 +191,7 @@ def export(
 ) -> None:
     """Write a step's state to a file, a JSON object a line."""
     if to.exists():
-        raise UsageError(f"{to} is there already", remedy="name another file")
+        raise UsageError(f"{to} already exists", remedy="name another file")
     snapshot = _snapshot(ui, target)
     _shape(snapshot, step, state)
     count = 0
@@ -245,7 +245,7 @@ def _filtered(frame: DataFrame, where: str | None) -> DataFrame:
     except PySparkException as error:
         first = str(error).strip().splitlines()[0].split(" SQLSTATE")[0].rstrip(".")
         raise UsageError(
-            f"--where is not a condition on this state: {first}",
+            f"--where must be a condition on the columns of the state: {first}",
             expected=frame.schema.simpleString(),
             remedy='write SQL over these columns, for instance "key.id > 5"',
         ) from error
@@ -257,7 +257,9 @@ def _key(parts: list[str]) -> dict[str, str | None]:
         name, equals, value = part.partition("=")
         if not name:
             raise UsageError(
-                "--key names no part", got=repr(part), remedy="for instance --key user_id=42"
+                "--key must name a part of the key",
+                got=repr(part),
+                remedy="for instance --key user_id=42",
             )
         if name in found:
             raise UsageError(f"the key's part '{name}' is given twice", remedy="give it once")

@@ -75,7 +75,7 @@ def create(
     ] = None,
     option: ClientOption = None,
 ) -> None:
-    """Make a topic; one that is there already is left as it is."""
+    """Create a topic; one that already exists is left as it is."""
     from headgate.connectors.topic_client import NewTopic, Retention
 
     topic = _open(address, option)
@@ -89,7 +89,7 @@ def create(
     ui.say(
         f"created {address} with {partitions} partition{'s' * (partitions != 1)}"
         if made
-        else f"{address} is there already"
+        else f"{address} already exists"
     )
     ui.data({"address": address, "partitions": partitions, "created": made}, lambda: "")
 
@@ -133,7 +133,9 @@ def produce(
         )
     source = Path(file)
     if file != "-" and not source.is_file():
-        raise NotFoundError(f"there is no file {file}", remedy="check the path, or use - for input")
+        raise NotFoundError(
+            f"there is no file {file}", remedy="check the path, or use - for standard input"
+        )
     with Progress(ui, total=source.stat().st_size if file != "-" else None) as progress:
         lines = Lines(key_of(field=key, with_keys=with_keys))
         sent = send(
@@ -240,7 +242,7 @@ def _must_fit(address: str, facts: TopicFacts, wanted: NewTopic, *, any_retentio
     expected = got = remedy = ""
     if count != wanted.partitions:
         expected, got = f"{wanted.partitions} partitions", str(count)
-        remedy = f"say --partitions {count}, or choose another address"
+        remedy = f"pass --partitions {count}, or choose another address"
     elif wanted.replication not in (None, facts.replication):
         expected, got = f"replication {wanted.replication}", str(facts.replication)
         remedy = "leave out --replication, or choose another address"
@@ -249,7 +251,7 @@ def _must_fit(address: str, facts: TopicFacts, wanted: NewTopic, *, any_retentio
         remedy = "leave out --retention and --compact, or choose another address"
     if remedy:
         raise RefusedError(
-            f"the topic {address} is there already", expected=expected, got=got, remedy=remedy
+            f"the topic {address} already exists", expected=expected, got=got, remedy=remedy
         )
 
 
@@ -260,10 +262,9 @@ def _place(start: str) -> Place:
         when = datetime.fromisoformat(start)
     except ValueError:
         raise UsageError(
-            "--from is not a place in a topic",
-            expected="earliest, latest or a time such as 2026-01-31T12:00:00Z",
+            "--from must be earliest, latest or a time such as 2026-01-31T12:00:00Z",
             got=repr(start),
-            remedy="use one of the three",
+            remedy="for instance --from earliest",
         ) from None
     return when if when.tzinfo else when.astimezone()
 

@@ -151,7 +151,7 @@ class Topic(Source, Sink):
     def _source(self) -> Source:
         if self.schema is None:
             raise GraphError(
-                f"the topic {self.address} is read without a schema",
+                f"the topic {self.address} must have a schema to be read",
                 remedy='give it one: topic(address, schema="id BIGINT, ...")',
             )
         scheme, rest = split_address(self.address)
@@ -213,8 +213,8 @@ def split_address(address: str) -> tuple[str, str]:
     scheme, _, rest = address.partition(":")
     if scheme not in ("log", "kafka", "pulsar", "pulsar+ssl") or not rest.removeprefix("//"):
         raise GraphError(
-            "the topic's address is not one",
-            expected="log:PATH, kafka://host:port/topic or pulsar://host:port/topic",
+            "the topic's address must be log:PATH, kafka://host:port/topic or "
+            "pulsar://host:port/topic",
             got=repr(address),
             remedy="write the address with its scheme",
         )

@@ -63,8 +63,8 @@ def parse_metadata(given: str | Sequence[str], parts: Sequence[str]) -> list[Met
         example = "timestamp" if "timestamp" in parts else "publish_time"
         if form is None or form["part"].lower() not in parts:
             raise GraphError(
-                "the metadata is not a part of a record",
-                expected=f"one of {', '.join(parts)}, or for example '{example} AS seen_at'",
+                f"metadata must be one of {', '.join(parts)}, or for example "
+                f"'{example} AS seen_at'",
                 got=repr(item),
                 remedy="name the part, and the column with AS",
             )
@@ -92,8 +92,7 @@ def check_raw(value: StructType) -> None:
     kinds = [f.dataType for f in value.fields]
     if len(kinds) != 1 or not isinstance(kinds[0], StringType | BinaryType):
         raise GraphError(
-            "a raw record is one column",
-            expected="a schema such as 'value STRING' or 'value BINARY'",
+            "the schema of a raw record must be one column, 'value STRING' or 'value BINARY'",
             got=value.simpleString(),
             remedy="give it one column, and further parts of the record with metadata=",
         )

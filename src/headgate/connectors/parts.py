@@ -43,8 +43,7 @@ def written_type(part: str, kind: DataType, parts: Mapping[str, Fit]) -> DataTyp
         return kind if isinstance(kind, TEXT) else StringType()
     if not parts[part].fits(kind):
         raise GraphError(
-            f"the record's {part} cannot be made of this",
-            expected=parts[part].expected,
+            f"the record's {part} must be {parts[part].expected}",
             got=kind.simpleString().upper(),
             remedy="convert it, or leave it out",
         )

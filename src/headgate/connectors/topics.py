@@ -37,15 +37,16 @@ def open_topic(address: str, options: Mapping[str, str] | None = None) -> TopicC
         return PulsarTopic(address, options or {})
     if scheme != "log" or not rest:
         raise UsageError(
-            f"'{address}' is not a topic's address",
-            expected="log:PATH, kafka://host:port/topic or pulsar://host:port/topic",
+            "a topic's address must be log:PATH, kafka://host:port/topic or "
+            "pulsar://host:port/topic",
+            got=repr(address),
             remedy=f"did you mean log:{address}?" if not rest else "name a folder: log:data/orders",
         )
     from headgate.connectors.log.topic import LogTopic
 
     if options:
         raise UsageError(
-            "a log topic has no client to set options of",
+            "a log topic has no client options",
             remedy="leave out --option, which is for brokers",
         )
     return LogTopic(rest)

@@ -124,8 +124,8 @@ def _refuse_mixed_options(plan: Plan) -> None:
         other, settings = first.setdefault(shared.name, (node.step, shared.settings))
         if settings != shared.settings:
             raise GraphError(
-                f"its options are not those of the sink '{other.id}', with which it shares"
-                " transactions",
+                f"its options must be those of the sink '{other.id}', with which it shares "
+                "transactions",
                 step=node.step.id,
                 remedy="give all exactly-once sinks on the same servers the same options",
                 location=location_of(node.step),

@@ -31,7 +31,7 @@ def key_fields(
     found = analysed(prototype, step, lambda df: df.select(*made), "the key")
     if len(found.columns) != len(keys) or not jvm.is_chain(prototype, found):
         raise GraphError(
-            "a key is one value of each row",
+            "a key must be one value of each row",
             step=step,
             got=", ".join(map(expression_text, keys)),
             remedy="name the columns, each by itself; aggregate or explode in a step before",
@@ -50,7 +50,7 @@ def key_fields(
         kind = field.dataType.simpleString()
         if "map<" in kind or "variant" in kind:
             raise GraphError(
-                f"the key {expression_text(key)} is of a type whose values cannot be compared",
+                f"the key {expression_text(key)} must be of a type whose values can be compared",
                 step=step,
                 got=kind.upper(),
                 remedy="use parts of it as the key",

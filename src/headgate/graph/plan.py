@@ -70,8 +70,9 @@ class Plan:
         """Refuse a step name that is not valid, taken, or whose state would collide."""
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise GraphError(
-                f"{name!r} is not a name for a {kind}",
-                expected="a letter, then letters, digits, '_', '-' or '.' (at most 100)",
+                f"the name of a {kind} must be a letter, then letters, digits, '_', '-' or '.', "
+                "at most 100 in all",
+                got=repr(name),
                 remedy="rename the step",
                 location=user_location(),
             )

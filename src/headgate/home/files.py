@@ -94,7 +94,11 @@ def open_files(url: str | os.PathLike[str], *, home: bool = False) -> Files:
     """
     text = os.fspath(url)
     if not text:
-        raise UsageError("the home is empty text", remedy="name a folder or a URL")
+        raise UsageError(
+            "the home must be a folder or a URL",
+            got="empty text",
+            remedy="name one with --home or HEADGATE_HOME",
+        )
     if text.startswith("file:"):
         return LocalFiles(Path(unquote(urlparse(text).path)), home=home)
     if _REMOTE.match(text):

@@ -41,8 +41,9 @@ def check_job_name(name: str) -> str:
     """Give the name back if it can name a job's folder, else say what is wrong with it."""
     if not _NAME.fullmatch(name) or len(name) > 100:
         raise UsageError(
-            f"{name!r} is not a valid job name",
-            expected="a letter, then letters, digits, '_', '.' or '-', at most 100 in all",
+            "a job's name must be a letter, then letters, digits, '_', '-' or '.', at most 100 "
+            "in all",
+            got=repr(name),
             remedy="rename the job, for instance 'order_enrichment'",
         )
     return name
@@ -239,7 +240,7 @@ class RunHome:
         if data is None:
             raise NotFoundError(
                 f"run {self.id} of job '{self.job.name}' has no graph.json",
-                remedy="restore the file from a backup, or start anew with --fresh",
+                remedy="restore the file from a backup, or start from nothing with --fresh",
             )
         check_version(data, "graph.json", newest=graph_formats.NEWEST)
         return dict(graph_formats.current(data))

@@ -46,10 +46,9 @@ def asked_mode() -> str:
     value = os.environ.get(VARIABLE) or PRIVATE
     if value not in (PRIVATE, SHARED):
         raise UsageError(
-            f"{VARIABLE} is not a mode of a home",
-            expected=f"{PRIVATE} or {SHARED}",
+            f"{VARIABLE} must be {PRIVATE} or {SHARED}",
             got=repr(value),
-            remedy=f"unset it, or say {VARIABLE}={SHARED} to let the umask decide",
+            remedy=f"unset it, or set {VARIABLE}={SHARED} to let the umask decide",
         )
     return value
 

@@ -195,7 +195,9 @@ def find_operation(home: Home, id: str) -> tuple[Operations, OperationRecord]:
         return operations, operations.read(name)
     if found:
         names = ", ".join(sorted(name for _, name in found))
-        raise UsageError(f"'{id}' is the start of several operations: {names}", remedy="write more")
+        raise UsageError(
+            f"'{id}' is the start of several operations: {names}", remedy="write more of the id"
+        )
     raise NotFoundError(
         f"there is no operation '{id}' in {home.url}", remedy="check the id and the --home"
     )

@@ -163,15 +163,16 @@ def _check(path: Path, jar: Jar) -> None:
     got = _sha256(path)
     if got is None:
         raise JarError(
-            f"{jar.file_name} was not among what was fetched",
-            remedy="try again; if it stays so, the registry does not have it",
+            f"{jar.file_name} was not fetched",
+            remedy="try again; if it happens again, the registry does not have it",
         )
     if got != jar.sha256:
         raise JarError(
-            f"{jar.file_name} is not the file that is pinned and was thrown away",
+            f"{jar.file_name} does not match its pinned checksum and was deleted",
             expected=f"sha256 {jar.sha256}",
             got=got,
-            remedy="try again; if it stays so, do not trust the network or registry that gave it",
+            remedy="try again; if it happens again, do not trust the network or registry that "
+            "gave it",
         )
 
 

@@ -119,11 +119,11 @@ def rewrite_state(
         report = failure_report(error)
         if report.code not in ("STATE_TYPE", "STATE_KEYS"):
             raise
-        remedy = "give what changed its type another name, or start anew"
+        remedy = "give what changed its type another name, or start from nothing with --fresh"
         if report.code == "STATE_KEYS":
             remedy = (
-                "say --allow-dropped-state to keep what 0.0 and the usual NaN had, and to drop "
-                "what the others had; or start anew"
+                "pass --allow-dropped-state to keep what 0.0 and the usual NaN had, and to drop "
+                "what the others had; or start from nothing with --fresh"
             )
         raise RefusedError(str(report.fields["text"]), step=step, remedy=remedy) from error
     lost(int(found.lost()))

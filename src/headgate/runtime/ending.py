@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from headgate.base.errors import HeadgateError, NotFoundError
 from headgate.home.layout import RunHome
 from headgate.home.model import JobRecord
 from headgate.runtime.drive import Drive
+from headgate.runtime.execution import Execution
+from headgate.runtime.options import RunOutcome
 from headgate.runtime.stopping import StopPlan
+from headgate.runtime.supervisor import Ended
 from headgate.snapshots.savepoints import SavepointRecord, create_savepoint
+
+
+def end_run(execution: Execution, drive: Drive, ended: Ended) -> RunOutcome:
+    """Write down how the job ended, with a savepoint if one was requested."""
+    plan = execution.operations.stop_plan
+    saved, problem = last_savepoint(drive, plan)
+    problem = problem or not_drained(drive, plan)
+    if warning := not_readable(drive, ended.how):
+        execution.display.say(f"warning: {warning}")
+    execution.event(drive.run, ended.how, **ending_details(drive, plan, saved))
+    outcome = execution.outcome_of(drive, ended.how, saved=saved)
+    if plan is not None:
+        result = {
+            "run": outcome.run,
+            "checkpoint": outcome.checkpoint,
+            "savepoint": saved.to_json() if saved else None,
+        }
+        execution.operations.end(plan, result=result, error=str(problem) if problem else None)
+        if plan.operation is None:
+            outcome = replace(outcome, error=problem)
+    if ended.how == "cancelled" and execution.job.checkpoints.on_cancel == "delete":
+        delete_run(drive.run)
+    return outcome
 
 
 def last_savepoint(

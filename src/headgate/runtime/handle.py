@@ -80,7 +80,7 @@ class RunHandle:
         current = self._home.current()
         if current is None:
             raise NotFoundError(
-                f"job '{self._home.name}' has no run", remedy="wait() tells why it has ended"
+                f"job '{self._home.name}' has no run", remedy="wait() says why it ended"
             )
         return f"sp:{create_savepoint(current, label=label).label}"
 

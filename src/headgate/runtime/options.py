@@ -41,20 +41,19 @@ class RunOptions:
         protect_settings(self.conf)
         if self.parallelism is not None and self.parallelism < 1:
             raise UsageError(
-                "the parallelism is too small",
-                expected="1 or more",
+                "parallelism must be 1 or more",
                 got=str(self.parallelism),
-                remedy="say how many state partitions the job has, for instance --parallelism 4",
+                remedy="give the number of state partitions, for instance --parallelism 4",
             )
         if self.drain and not self.bounded:
             raise UsageError(
                 "only a run that ends by itself can be drained",
-                remedy="say --bounded as well, or drain a running job with headgate stop --drain",
+                remedy="add --bounded, or drain a running job with headgate stop --drain",
             )
         if self.accept_sink_position and (self.fresh or self.restore is not None):
             raise UsageError(
                 "--accept-sink-position is for a start that resumes the job's run",
-                remedy="leave it out with --fresh and --from: their batches count anew",
+                remedy="leave it out with --fresh and --from: their batch numbers start again",
             )
         if self.fresh and self.restore is not None:
             raise UsageError(

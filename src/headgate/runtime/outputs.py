@@ -63,7 +63,7 @@ class Outputs:
             f"{other['home']}: two would write its rows twice and end each other's transactions",
             step=sink,
             remedy="start that one, or start this one under another --name; if that one will not "
-            "run again, say --take-over",
+            "run again, pass --take-over",
         )
 
     def take_over(self, run: RunHome) -> str | None:

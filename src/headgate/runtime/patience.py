@@ -114,7 +114,7 @@ class Patience:
         if not self.pending:
             return outcome
         error = HeadgateError(
-            f"the job has {outcome.how}, but what tells of its end could not be written: "
+            f"the job has {outcome.how}, but its last records could not be written: "
             f"{self._trouble()}",
             remedy="make room; no row is lost, and the next start writes the missing records",
         )

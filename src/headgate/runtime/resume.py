@@ -311,7 +311,7 @@ def _refuse_pending(current: RunHome, services: RestoreServices) -> None:
         raise RefusedError(
             f"batch {pending} of run {current.id} is out ({', '.join(out)}) but not committed, and "
             "a run that starts before it would write it again",
-            remedy="start the old version once with --bounded to finish the batch, or say "
+            remedy="start the old version once with --bounded to finish the batch, or pass "
             "--allow-duplicates",
         )
 
@@ -326,7 +326,7 @@ def _refuse_changed_sinks(
         raise RefusedError(
             f"batch {pending} of run {current.id} is out ({', '.join(out)}) but not committed, and "
             f"{changes[0]}: it would be written again",
-            remedy="start once with the old setting and --bounded to finish the batch, or say "
+            remedy="start once with the old setting and --bounded to finish the batch, or pass "
             "--allow-duplicates",
         )
 

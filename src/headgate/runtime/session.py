@@ -146,9 +146,8 @@ def _spark_log_level() -> str | None:
     level = os.environ.get(SPARK_LOG, "").upper()
     if level and level not in _LOG_LEVELS:
         raise UsageError(
-            f"{SPARK_LOG} is not a level of Spark's log",
-            expected="one of " + ", ".join(_LOG_LEVELS),
+            f"{SPARK_LOG} must be one of {', '.join(_LOG_LEVELS)}",
             got=repr(level),
-            remedy=f"unset it, or say {SPARK_LOG}=INFO",
+            remedy=f"unset it, or set {SPARK_LOG}=INFO",
         )
     return level or None

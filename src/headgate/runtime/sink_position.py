@@ -70,7 +70,9 @@ class Ahead:
             if self.known
             else f"{has} batch {self.batch} of run {run.id}"
         )
-        usual = "go on --from a snapshot of that batch or a later one, start anew with --fresh"
+        usual = (
+            "resume --from a snapshot of that batch or a later one, start from nothing with --fresh"
+        )
         accept = (
             ", or go on behind what the sinks have with --accept-sink-position"
             if self.position is not None and latest is not None

@@ -21,7 +21,7 @@ def delete_checkpoint(run: RunHome, batch: int, *, newest: bool) -> int:
         raise RefusedError(
             f"ck:{batch} is the newest checkpoint of run {run.id}, from which job "
             f"'{run.job.name}' goes on",
-            remedy="delete an older one, or start the job anew with --fresh first",
+            remedy="delete an older one, or start the job from nothing with --fresh first",
         )
     files.withdraw(f"{folder}/commits/{batch}")
     files.delete(f"{folder}/commits/.{batch}.crc")

@@ -60,8 +60,9 @@ def check_label(label: str) -> str:
     """Give the label back if it can name a folder, else say what is wrong with it."""
     if not _LABEL.fullmatch(label):
         raise UsageError(
-            f"{label!r} is not a valid label",
-            expected="letters, digits, '_', '.' or '-', at most 100, a letter or digit first",
+            "a label must be letters, digits, '_', '.' or '-', at most 100, a letter or digit "
+            "first",
+            got=repr(label),
             remedy="choose another, for instance before_v2",
         )
     return label
@@ -120,7 +121,10 @@ def copy_savepoint(snapshot: Snapshot, target: str, *, job: str | None = None) -
         raise problem
     files = open_files(target)
     if files.names(""):
-        raise RefusedError(f"{files.url} is not empty", remedy="name a folder that is not there")
+        raise RefusedError(
+            f"{files.url} must be empty or not exist, and it has files",
+            remedy="name another folder",
+        )
     for path in snapshot.manifest.files:
         old = f"{snapshot.root}/{path}" if snapshot.root else path
         files.receive(snapshot.files, old, path, link=job is not None)

@@ -154,8 +154,9 @@ def find_snapshot(home: Home, text: str, *jobs: str) -> Snapshot:
     if not (text == "latest" or text.startswith("sp:") or _CHECKPOINT.fullmatch(text)):
         if text.startswith(("ck:", "sp")) or not ("/" in text or "\\" in text or ":" in text):
             raise UsageError(
-                f"'{text}' is not a snapshot",
-                expected="latest, ck:17, r1/ck:17, sp:label, or the path or URL of a savepoint",
+                "a snapshot must be latest, ck:17, r1/ck:17, sp:label, or the path or URL of a "
+                "savepoint",
+                got=repr(text),
                 remedy="see headgate checkpoint list and headgate savepoint list",
             )
         return open_folder(open_files(text), "", text)
@@ -203,8 +204,8 @@ def _in_job(job: JobHome, text: str) -> Snapshot:
     match = _CHECKPOINT.fullmatch(text)
     if match is None:
         raise UsageError(
-            f"'{text}' is not a snapshot",
-            expected="latest, ck:17, r1/ck:17 or sp:label",
+            "a snapshot must be latest, ck:17, r1/ck:17 or sp:label",
+            got=repr(text),
             remedy="see headgate checkpoint list and headgate savepoint list",
         )
     batch = int(match[2])

@@ -51,7 +51,8 @@ class OffsetEntry:
             raise HeadgateError(
                 f"Spark's offset log has {len(self.lines)} sources, the run's graph "
                 f"{len(sources)} ({', '.join(sources)})",
-                remedy="the run's folder was changed outside Headgate; start anew with --fresh",
+                remedy="the run's folder was changed outside Headgate; start from nothing with "
+                "--fresh",
             )
         return dict(zip(sources, self.lines, strict=True))
 

@@ -107,7 +107,7 @@ class UpgradePlan:
             names = ", ".join(self.losing)
             return RefusedError(
                 f"{shown}state would be lost: {names}",
-                remedy="say --allow-dropped-state if that is meant, or keep the steps' names",
+                remedy="pass --allow-dropped-state to drop it, or keep the steps' names",
             )
         return None
 

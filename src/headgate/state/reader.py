@@ -135,7 +135,7 @@ class StateView:
         """
         if set(key) != set(self._key_names):
             raise NotFoundError(
-                f"the state of '{self._step}' has another key",
+                f"the key must have the parts of the key of '{self._step}'",
                 expected=", ".join(self._key_names),
                 got=", ".join(key),
                 remedy="name the parts of the table's key",
@@ -195,8 +195,9 @@ def _from_base64(text: str) -> bytes | None:
 
 def _no_value(name: str, value: Any, part: StructField) -> UsageError:
     kind = part.dataType.simpleString().upper()
+    wanted = f"{kind} in base64" if isinstance(part.dataType, BinaryType) else kind
     return UsageError(
-        f"{value!r} is not a value of the key {name}",
-        expected=f"{kind} in base64" if isinstance(part.dataType, BinaryType) else kind,
+        f"the key {name} must be {wanted}",
+        got=repr(value),
         remedy=f"give one, for instance --key {name}=..., or --key {name} for null",
     )

@@ -47,7 +47,7 @@ class StateShape:
         if step not in self._steps:
             raise NotFoundError(
                 f"job '{self._snapshot.job}' has no step '{step}' with state",
-                expected=", ".join(self._steps) or "no step of it has",
+                expected=", ".join(self._steps) or "none",
                 remedy="name one of them",
             )
         return self._steps[step]
@@ -62,7 +62,7 @@ class StateShape:
         wanted, got = self.key_names(step), list(names)
         if set(got) != set(wanted):
             raise UsageError(
-                f"the state of '{step}' has another key",
+                f"the key must have the parts of the key of '{step}'",
                 expected=", ".join(wanted) or "none",
                 got=", ".join(got) or "none",
                 remedy="name each part of the key, for instance "

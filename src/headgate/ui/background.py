@@ -35,7 +35,7 @@ class BackgroundJobs:
         with self._lock:
             if sum(not one.ended for one in self._records.values()) >= _MOST_OPEN:
                 raise RefusedError(
-                    f"the server runs {_MOST_OPEN} operations already", remedy="try again later"
+                    f"the server already runs {_MOST_OPEN} operations", remedy="try again later"
                 )
             self._records[record.id] = record
             while len(self._records) > _KEPT:

@@ -42,7 +42,8 @@ class SparkProcess:
         with self._counter:
             if self._waiting >= _MOST_WAITING:
                 raise RefusedError(
-                    f"{_MOST_WAITING} queries of state wait already", remedy="try again in a moment"
+                    f"{_MOST_WAITING} queries of state are already waiting",
+                    remedy="try again in a moment",
                 )
             self._waiting += 1
         try:

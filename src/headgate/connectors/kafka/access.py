@@ -28,7 +28,7 @@ _FORM = "kafka://host:port[,host2:port2]/topic"
 _DECIDED = {
     "bootstrap.servers": "the address names the servers",
     "metadata.broker.list": "the address names the servers",
-    "isolation.level": "say --committed or --uncommitted",
+    "isolation.level": "use --committed or --uncommitted",
     "enable.partition.eof": "the command needs it to find a topic's end",
     "transactional.id": "records are sent without transactions",
 }
@@ -97,8 +97,8 @@ class KafkaAddress:
             wrong = "has a server without a port"
         elif not is_topic(topic):
             raise UsageError(
-                f"'{topic}' cannot be the name of a Kafka topic",
-                expected="letters, digits, dots, underscores and hyphens, at most 249",
+                "a Kafka topic's name must be letters, digits, '.', '_' and '-', at most 249",
+                got=repr(topic),
                 remedy="choose another name",
             )
         else:
@@ -119,7 +119,7 @@ class KafkaAccess:
                 raise _unfit(f'No such configuration property: "{name}"')
             if name in _DECIDED:
                 raise UsageError(
-                    f"--option {name} is not for you to set",
+                    f"--option {name} is set by Headgate",
                     remedy=f"leave it out: {_DECIDED[name]}",
                 )
         self.address = address
@@ -194,7 +194,7 @@ class KafkaAccess:
         said = _AFTER.sub("", error.str()).rstrip(".")
         if error.code() in _REJECTED:
             return HeadgateError(
-                f"the Kafka servers {where.servers} did not let us in ({said})",
+                f"the Kafka servers {where.servers} refused the login ({said})",
                 remedy="correct --option security.protocol, sasl.mechanism, sasl.username, "
                 "sasl.password or ssl.ca.location",
             )
@@ -206,7 +206,7 @@ class KafkaAccess:
         if code in _FORBIDDEN:
             return HeadgateError(
                 f"not authorised for {where} ({said})",
-                remedy="ask for the right on the topic, or give another user with --option",
+                remedy="ask for access to the topic, or give another user with --option",
             )
         if code in _UNKNOWN:
             return NotFoundError(
@@ -214,12 +214,15 @@ class KafkaAccess:
                 remedy=f"make it with headgate topic create {where}",
             )
         if code in _UNFIT:
-            return UsageError(f"the broker refuses {where} ({said})", remedy="change what it names")
+            return UsageError(
+                f"the broker refuses {where} ({said})",
+                remedy="correct the topic's name or settings",
+            )
         return HeadgateError(f"Kafka failed at {where} ({error.name()}: {said})")
 
 
 def _unfit(said: str) -> UsageError:
     return UsageError(
-        f"Kafka's client does not take these options ({said.strip().rstrip('.')})",
+        f"Kafka's client does not accept these options ({said.strip().rstrip('.')})",
         remedy="correct --option; the names are those of librdkafka, such as security.protocol",
     )

@@ -22,10 +22,9 @@ def split_kafka_address(rest: str) -> tuple[str, str]:
     servers, _, topic = rest.removeprefix("//").partition("/")
     if not servers or not topic:
         raise GraphError(
-            f"the Kafka address lacks its {'topic' if servers else 'servers'}",
-            expected="kafka://host:port/topic",
+            "the Kafka address must be kafka://host:port/topic",
             got=repr(f"kafka:{rest}"),
-            remedy="write both",
+            remedy=f"write its {'topic' if servers else 'servers'}",
         )
     return servers, topic
 
@@ -34,8 +33,7 @@ def check_servers(servers: str) -> None:
     """Raise if these are not Kafka's bootstrap servers."""
     if not are_servers(servers):
         raise GraphError(
-            "the Kafka servers are not a list of addresses",
-            expected="host:port, or several separated by commas",
+            "the Kafka servers must be host:port, or several separated by commas",
             got=repr(servers),
             remedy="write host and port, for example localhost:9092",
         )

@@ -83,8 +83,7 @@ class KafkaSink(Sink):
         check_servers(self.servers)
         if not is_topic(self.topic):
             raise GraphError(
-                "this is not a Kafka topic's name",
-                expected="letters, digits, '.', '_' and '-' (at most 249)",
+                "a Kafka topic's name must be letters, digits, '.', '_' and '-', at most 249",
                 got=repr(self.topic),
                 remedy="name one topic",
             )
@@ -92,15 +91,14 @@ class KafkaSink(Sink):
         timeout = parse_duration(self.transaction_timeout, what="transaction_timeout")
         if timeout.total_seconds() < 1:
             raise GraphError(
-                "transaction_timeout is too short",
-                expected="longer than the longest batch, at least 1 second",
+                "transaction_timeout must be longer than the longest batch, and at least 1 second",
                 got=str(self.transaction_timeout),
                 remedy="leave it out (10 minutes)",
             )
         own, _ = self._options()
         if not is_topic(own.get("marker_topic", MARKER_TOPIC)):
             raise GraphError(
-                "marker_topic is not a Kafka topic's name",
+                "marker_topic must be letters, digits, '.', '_' and '-', at most 249",
                 got=repr(own["marker_topic"]),
                 remedy="correct it",
             )

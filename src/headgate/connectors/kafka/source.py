@@ -112,8 +112,8 @@ class KafkaSource(Source):
         right = all(isinstance(n, int) and n >= 0 for pair in start.items() for n in pair)
         if not right or not is_topic(self.topic):
             raise GraphError(
-                "the start offsets are not those of one topic's partitions",
-                expected="numbers by partition of one topic, for example {0: 1200, 1: 900}",
+                "the start offsets must be numbers by partition of one topic, for example "
+                "{0: 1200, 1: 900}",
                 got=repr(start),
                 remedy="correct them; partitions that are left out start at the earliest record",
             )
@@ -121,7 +121,7 @@ class KafkaSource(Source):
     def check_table(self) -> None:
         if not is_topic(self.topic):
             raise GraphError(
-                "a table is read from one topic: between two there is no order of its changes",
+                "a table must be read from one topic, because changes in two topics have no order",
                 got=repr(self.topic),
                 remedy="name one topic",
             )

@@ -80,13 +80,15 @@ class TopicFiles:
         """Make the topic, empty; refuse if it is there."""
         if partitions < 1:
             raise UsageError(
-                "a topic has at least one partition", got=str(partitions), remedy="give 1 or more"
+                "a topic must have at least one partition",
+                got=str(partitions),
+                remedy="give 1 or more",
             )
         self._root.mkdir(parents=True, exist_ok=True)
         with self._locked():
             if self.exists():
                 raise UsageError(
-                    f"there is a topic at log:{self.path} already",
+                    f"a topic already exists at log:{self.path}",
                     remedy="choose another path, or append to this one",
                 )
             for partition in range(partitions):

@@ -84,14 +84,14 @@ def to_line(record: Record) -> bytes:
     value, key = record.value, record.key
     if value is not None and "\n" in value:
         raise UsageError(
-            "a value of a log topic is one line of text",
+            "a value of a log topic must be one line of text",
             got=repr(value[:60]),
             remedy="write the newline as \\n inside the JSON text",
         )
     if key is None:
         if value is None:
             raise UsageError(
-                "a record without a value deletes the row of its key, but it has no key",
+                "a record without a value deletes the row of its key, so it must have a key",
                 remedy="give the key as well",
             )
         return value.encode() + b"\n"

@@ -26,7 +26,7 @@ _MINUTE = timedelta(minutes=1)
 
 
 class PulsarAdminError(HeadgateError):
-    """The REST interface did not answer, did not let us in, or refused the request."""
+    """The REST interface did not answer, refused the login, or refused the request."""
 
     code = "PULSAR_ADMIN"
 
@@ -56,7 +56,7 @@ class PulsarAdmin:
         self._opener: urllib.request.OpenerDirector | None = None
 
     def ready(self) -> bool:
-        """Whether the service answers and takes requests; raises if it does not let us in."""
+        """Whether the service answers and takes requests; raises if it refuses the login."""
         try:
             self._ask("GET", "brokers/ready", what="the service")
         except PulsarAdminError as error:
@@ -267,7 +267,8 @@ class PulsarAdmin:
             else:
                 return self._parsed(answer)
         raise PulsarAdminError(
-            f"the Pulsar service at {self._access.admin_url} sends us from broker to broker",
+            f"the Pulsar service at {self._access.admin_url} keeps redirecting from broker to "
+            "broker",
             reason=Reason.BROKER_UNREACHABLE, remedy="try again when its topics have settled",
         )  # fmt: skip
 
@@ -310,14 +311,14 @@ class PulsarAdmin:
         if error.code in (401, 403):
             # A token that is wrong gets no reason; one of somebody without the right does.
             known = not said.startswith("HTTP")
-            lets_in = f"does not let us use {about}" if known else "did not let us in"
+            lets_in = f"gives no access to {about}" if known else "refused the login"
             return PulsarAdminError(
                 f"the Pulsar service at {self._access.admin_url} {lets_in} ({said})",
                 reason=Reason.NOT_AUTHORISED, status=error.code,
-                remedy="correct the option token or token_file, or ask for the right",
+                remedy="correct the option token or token_file, or ask for access",
             )  # fmt: skip
         return PulsarAdminError(
-            f"the Pulsar service at {self._access.admin_url} refused to do something with {about} "
+            f"the Pulsar service at {self._access.admin_url} refused a request about {about} "
             f"({said})",
             reason=None, status=error.code, remedy="see the broker's log",
         )  # fmt: skip

@@ -56,18 +56,17 @@ class PulsarAccess:
         check_service(self.url)
         if "token" in self.options and "token_file" in self.options:
             raise GraphError(
-                "a Pulsar service is given both a token and a token_file",
+                "token and token_file exclude each other",
                 remedy="leave one of them out",
             )
         if ("tls_cert" in self.options) != ("tls_key" in self.options):
             raise GraphError(
-                "a certificate needs its key, and a key its certificate",
-                expected="both tls_cert and tls_key, or none",
-                remedy="give the other one, too",
+                "tls_cert and tls_key must be given together",
+                remedy="give both, or neither",
             )
         if self.options.get("tls_insecure", "false") not in ("true", "false"):
             raise GraphError(
-                "tls_insecure is not true or false",
+                "tls_insecure must be true or false",
                 got=repr(self.options["tls_insecure"]),
                 remedy="leave it out (false)",
             )

@@ -29,9 +29,9 @@ def ensure_deduplication(access: PulsarAccess, topic: PulsarTopicName) -> list[s
         raise
     except HeadgateError as error:
         raise HeadgateError(
-            f"whether {address} drops duplicates cannot be found out ({error.message}), and its "
-            "sink is to be exactly once",
-            remedy="say where the REST interface is with admin_url, let the job's role in, or say "
+            f"cannot find out whether {address} drops duplicates ({error.message}), and its sink "
+            "must be exactly once",
+            remedy="name the REST interface with admin_url, give the job's role access, or set "
             "delivery='at_least_once'",
         ) from error
     try:
@@ -47,18 +47,18 @@ def _await(admin: PulsarAdmin, topic: PulsarTopicName) -> None:
     count = admin.partitions(topic)
     parts = [topic.partition(n) for n in range(count)] if count else [topic]
     until = time.monotonic() + _PATIENCE_SECONDS
-    while parts := [part for part in parts if not _works(admin, part)]:
+    while parts := [part for part in parts if not _is_on(admin, part)]:
         if time.monotonic() > until:
             raise HeadgateError(f"it was switched on, but does not work for {parts[0].short} yet")
         time.sleep(_POLL_SECONDS)
 
 
-def _works(admin: PulsarAdmin, part: PulsarTopicName) -> bool:
+def _is_on(admin: PulsarAdmin, part: PulsarTopicName) -> bool:
     return _CURSOR in admin.internal(part).get("cursors", {})
 
 
 def _refused(what: str, why: HeadgateError) -> HeadgateError:
     return HeadgateError(
-        f"{what} ({why.message}), and its sink is to be exactly once",
+        f"{what} ({why.message}), and its sink must be exactly once",
         remedy=Reason.DEDUPLICATION_OFF.remedy,
     )

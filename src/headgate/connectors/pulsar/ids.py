@@ -35,8 +35,8 @@ class Place(NamedTuple):
         found = _FORM.fullmatch(text)
         if found is None:
             raise GraphError(
-                "this is not the id of a Pulsar message",
-                expected="ledger:entry or ledger:entry:batch, for example '12:3' or '12:3:0'",
+                "the id of a Pulsar message must be ledger:entry or ledger:entry:batch, for "
+                "example '12:3:0'",
                 got=repr(text),
                 remedy="see the ids with headgate topic read",
             )

@@ -36,8 +36,8 @@ class PulsarTopicName:
         parts = [part for part in found.groups() if part is not None] if found else []
         if not found or not all(_PART.fullmatch(part) for part in parts):
             raise GraphError(
-                "this is not a Pulsar topic's name",
-                expected="topic or tenant/namespace/topic, of letters, digits and -_.:=",
+                "a Pulsar topic's name must be topic or tenant/namespace/topic, of letters, "
+                "digits and -_.:=",
                 got=repr(text),
                 remedy="a topic that is not persistent cannot be used"
                 if text.startswith("non-persistent:")
@@ -80,8 +80,8 @@ def check_service(url: str) -> None:
     hosts = [_HOST.fullmatch(host) for host in found["hosts"].split(",")] if found else [None]
     if not all(host is not None and 0 < int(host[2]) < 65536 for host in hosts):
         raise GraphError(
-            "this is not the address of a Pulsar service",
-            expected="pulsar://host:port or pulsar+ssl://host:port, several hosts with commas",
+            "the address of a Pulsar service must be pulsar://host:port or "
+            "pulsar+ssl://host:port, several hosts with commas",
             got=repr(url),
             remedy="write host and port, for example pulsar://localhost:6650",
         )
@@ -123,9 +123,9 @@ def split_pulsar_address(address: str) -> tuple[str, str]:
     service, slash, topic = rest.partition("/")
     if not slash or not topic:
         raise GraphError(
-            "a Pulsar topic's address names no topic",
-            expected="pulsar://host:port/topic or pulsar://host:port/tenant/namespace/topic",
+            "a Pulsar address must be pulsar://host:port/topic or "
+            "pulsar://host:port/tenant/namespace/topic",
             got=repr(address),
-            remedy="write the topic behind the service",
+            remedy="write the topic after the service",
         )
     return f"{scheme}://{service}", topic

@@ -164,7 +164,7 @@ def _wait(
             if not reader.has_message_available():
                 raise _gone(wanted, f"the topic ends at {Place(*at)}") from None
     raise PulsarFailure(
-        "BROKER_UNREACHABLE", wanted.where, f"no message behind {Place(*at)} came in time"
+        "BROKER_UNREACHABLE", wanted.where, f"no message after {Place(*at)} came in time"
     )
 
 

@@ -102,7 +102,7 @@ class PulsarSink(Sink):
                     f"the column '{column.name}' is or has a {wrong}, which cannot be sorted, and "
                     "rows of an exactly-once Pulsar sink are sorted",
                     got=column.dataType.simpleString().upper(),
-                    remedy="say value=to_json(struct(*)), drop or convert the column, or say "
+                    remedy="write value=to_json(struct(*)), drop or convert the column, or set "
                     "delivery='at_least_once'",
                 )
 

@@ -87,7 +87,7 @@ class PulsarSource(Source):
         choice(own, "on_data_loss", ("fail", "continue"))
         check_limit(own.get("max_records", MAX_RECORDS))
         if self.subscription is not None and not self.subscription.strip():
-            raise GraphError("the subscription has no name", remedy="name it, or leave it out")
+            raise GraphError("the subscription must have a name", remedy="name it, or leave it out")
         self._start()
         self.struct()
 
@@ -98,10 +98,11 @@ class PulsarSource(Source):
         for partition, id in self.start.items():
             if not isinstance(partition, int) or partition < 0 or not isinstance(id, str):
                 raise GraphError(
-                    "the start is not a message for each partition",
-                    expected="for example {0: '12:3', 1: '14:0:5'}, ledger:entry:batch",
+                    "start must be a message id for each partition, for example "
+                    "{0: '12:3', 1: '14:0:5'}",
                     got=repr(self.start),
-                    remedy="correct it; partitions that are left out start at the earliest",
+                    remedy="write ids as ledger:entry or ledger:entry:batch; partitions that are "
+                    "left out start at the earliest",
                 )
             found[str(partition)] = str(Place.parse(id))
         return found
@@ -112,7 +113,7 @@ class PulsarSource(Source):
     def check_stream(self) -> None:
         if self.compacted:
             raise GraphError(
-                f"{self.describe()} is read as a stream, of which compaction leaves holes",
+                f"{self.describe()} must be read as a table, because it is compacted",
                 remedy="read it as a table, or without compacted=True",
             )
 

@@ -249,7 +249,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"the start of partition {partition.number} is behind its end, {last}"
                 if is_first
                 else f"partition {partition.number} was read up to {after}, but ends at {last}: "
-                "was the topic deleted and made anew?",
+                "was the topic deleted and created again?",
             )
         if self._until is not None:
             last = min(last, self._until.get(partition.number, START))

@@ -90,7 +90,8 @@ class PulsarTopic(TopicClient):
             raise HeadgateError(
                 f"{self._address} was created, but how long it keeps messages cannot be set "
                 f"({error.message})",
-                remedy="let somebody set it who may, and see it with headgate topic describe",
+                remedy="ask somebody with the right to set it, and check it with headgate topic "
+                "describe",
             ) from error
         return True
 
@@ -170,7 +171,7 @@ class PulsarTopic(TopicClient):
                         raise HeadgateError(
                             f"{self._address} gives no more messages of partition {number}, "
                             f"although it has some up to {_spell(end)}",
-                            remedy="try again; see the broker's log if it stays so",
+                            remedy="try again; if it happens again, see the broker's log",
                         )
                     yield None
                     continue
@@ -269,7 +270,7 @@ class PulsarTopic(TopicClient):
         if said in _REJECTED:
             return HeadgateError(
                 f"not authorised for {self._address} ({said})",
-                remedy="ask for the right on the topic, or give another token with --option",
+                remedy="ask for access to the topic, or give another token with --option",
             )
         if said in _UNREACHABLE:
             return HeadgateError(
@@ -328,13 +329,13 @@ def _check(wanted: NewTopic) -> None:
         )
     if wanted.replication is not None:
         raise UsageError(
-            "in Pulsar a namespace says on how many bookies each message is",
+            "the replication of a Pulsar topic is set by its namespace",
             remedy="leave out --replication",
         )
     kept = wanted.retention.kept
     if kept is not None and kept % timedelta(minutes=1):
         raise UsageError(
-            "Pulsar keeps messages for whole minutes", remedy="round --retention to minutes"
+            "--retention of a Pulsar topic must be whole minutes", remedy="round it to minutes"
         )
 
 

@@ -231,7 +231,7 @@ def add_lookup(
     plan.check_name(name, "lookup")
     if not isinstance(table, Table):
         raise GraphError(
-            "a lookup needs a table",
+            "a lookup must have a table",
             step=name,
             got=type(table).__name__,
             remedy="make one with job.table(...)",
@@ -287,11 +287,10 @@ def _check_keys(name: str, table: Table, types: Sequence[DataType]) -> None:
     wanted = table._key_types
     if len(types) != len(wanted):
         raise GraphError(
-            f"the key of table '{table.name}' has {len(wanted)} part(s)",
+            f"on must have {len(wanted)} expression(s), as many as the key of table '{table.name}'",
             step=name,
-            expected=f"{len(wanted)} expression(s) in on",
             got=str(len(types)),
-            remedy="give as many as the table's key has",
+            remedy="give one for each part of the key",
             location=user_location(),
         )
     for given, stored in zip(types, wanted, strict=True):
@@ -322,7 +321,8 @@ def _check_missing(name: str, missing: object) -> None:
             "missing must be 'null', 'drop', 'side' or Wait(...)",
             step=name,
             got=repr(missing),
-            remedy="use one of the four",
+            remedy="'null' keeps the row with nulls, 'drop' drops it, 'side' sends it to "
+            ".missing, Wait(...) holds it back until the table row comes",
             location=user_location(),
         )
 
@@ -341,7 +341,7 @@ def _taken(name: str, table: Table, take: Sequence[Expr] | None) -> StructType:
         return table.schema
     if not take:
         raise GraphError(
-            "take is empty",
+            "take must name at least one column",
             step=name,
             remedy="name the table's columns to add",
             location=user_location(),

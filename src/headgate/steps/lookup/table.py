@@ -124,7 +124,7 @@ class TableStep(Operation):
     def _plain_keys(self, node: Node) -> list[str]:
         """The key's columns, into which a tombstone's key is read; none if a part is an expression.
 
-        A tombstone has nothing but its key, from which an expression's columns cannot be told.
+        A tombstone has nothing but its key, from which an expression's columns cannot be computed.
         """
         names = node.schemas["out"].names
         plain = [k for k in self.key if isinstance(k, str) and k in names]
@@ -201,7 +201,10 @@ def add_table(
     keys = expressions(key)
     if not keys:
         raise GraphError(
-            "the table has no key", step=name, remedy='name it: key="id"', location=user_location()
+            "the table must have a key",
+            step=name,
+            remedy='name it: key="id"',
+            location=user_location(),
         )
     schema = source_schema(plan, name, source)
     if isinstance(source, Source):

@@ -72,8 +72,8 @@ def _unknown(codec: Codec) -> bool:
 
 def _refuse(cls: type[ArrowProcess], got: Any) -> Codec:
     raise GraphError(
-        f"{cls.__name__}.gives does not name columns",
-        expected=f'for instance "page STRING, seen BIGINT", or a dataclass of {TYPES}',
+        f'{cls.__name__}.gives must be columns such as "page STRING, seen BIGINT", or a '
+        f"dataclass of {TYPES}",
         got=got if isinstance(got, str) else repr(got),
         remedy="name the columns of the batches that its handlers yield",
         location=class_location(cls),

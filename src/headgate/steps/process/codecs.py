@@ -20,7 +20,7 @@ class TypeMistake(Exception):
     def __init__(self, at: str, expected: str, got: object) -> None:
         self.at, self.expected = at, expected
         self.got = f"{type(got).__name__} {shortened(got)}"
-        super().__init__(f"{at} is not {expected}, but {self.got}")
+        super().__init__(f"{at} must be {expected}, got {self.got}")
 
 
 def shortened(value: object, most: int = 200) -> str:

@@ -221,8 +221,7 @@ def map_state(key: type[K], value: type[V], *, ttl: Duration | None = None) -> M
     keys = declared_codec(key, "map_state")
     if not isinstance(keys, Scalar) or keys.kind is float:
         raise GraphError(
-            "map_state cannot have keys of this type",
-            expected="bool, int, str, bytes, datetime, date or Decimal",
+            "the keys of map_state must be bool, int, str, bytes, datetime, date or Decimal",
             got=keys.name,
             remedy="use another type for the keys",
             location=user_location(),

@@ -99,9 +99,8 @@ def add_own_step(keyed: KeyedPort, name: str, kind: StepKind) -> Node:
     """Write a step of a user's kind down."""
     if not isinstance(kind, StepKind) or not hasattr(type(kind), "_step"):
         raise GraphError(
-            "a kind of step is needed here",
+            "the kind of a step must be an object of a subclass of hg.StepKind that has a `kind`",
             step=name if isinstance(name, str) else None,
-            expected="an object of a subclass of hg.StepKind that has a `kind`",
             got=repr(kind),
             remedy="see docs/extend.md",
             location=user_location(),

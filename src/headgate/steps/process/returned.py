@@ -24,7 +24,7 @@ class NotRows(TypeMistake):
 
     def __init__(self, handler: Handler, given: object) -> None:
         what = f"what {handler.__name__} returns"
-        super().__init__(what, "rows: yield them, or return a list", given)
+        super().__init__(what, "rows, yielded or in a list", given)
         code = getattr(handler, "__code__", None)
         self.line = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
 
@@ -35,8 +35,8 @@ def many_only(handler: Handler) -> Handler:
     >>> def on_word(word, ctx): return word
     >>> many_only(on_word)("abc", None)
     Traceback (most recent call last):
-    headgate.steps.process.returned.NotRows: what on_word returns is not rows: yield them, or \
-return a list, but str 'abc'
+    headgate.steps.process.returned.NotRows: what on_word returns must be rows, yielded or \
+in a list, got str 'abc'
     """
     if isgeneratorfunction(handler):
         return handler

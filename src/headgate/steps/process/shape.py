@@ -97,8 +97,7 @@ def shape_of(function: Process, inputs: Sequence[str] | None = None) -> Shape:
         )
     if not isinstance(function, Process):
         raise GraphError(
-            "this is not a process function",
-            expected="an instance of a class that is a hg.Process",
+            "a process function must be an instance of a subclass of hg.Process",
             got=repr(function),
             remedy="make a class with handlers: class Count(hg.Process)",
             location=user_location(),
@@ -208,9 +207,8 @@ def check_handlers(
             inspect.signature(method).bind(*wanted)
         except TypeError:
             raise GraphError(
-                f"{cls.__name__}.on_{name} does not take what it is given",
-                expected=f"on_{name}({', '.join(wanted)})",
-                got=f"on_{name}{inspect.signature(method)}",
+                f"{cls.__name__}.on_{name} must take ({', '.join(wanted)})",
+                got=str(inspect.signature(method)),
                 remedy="give it these parameters",
                 location=location_of(method),
             ) from None
@@ -249,8 +247,7 @@ def _input(cls: type, name: str, method: Any, hints: dict[str, Any]) -> Handler:
         return Handler(name, None, location_of(method))
     if not (isinstance(hint, type) and dataclasses.is_dataclass(hint)):
         raise GraphError(
-            f"the rows of {cls.__name__}.on_{name} cannot be of this type",
-            expected="a dataclass, or Row",
+            f"the rows of {cls.__name__}.on_{name} must be a dataclass or Row",
             got=getattr(hint, "__name__", str(hint)),
             remedy="change the annotation",
             location=location_of(method),
@@ -281,7 +278,7 @@ def _output(cls: type, methods: dict[str, Any], hints: dict[str, dict[str, Any]]
     for name, method in methods.items():
         if "return" not in hints[name]:
             raise GraphError(
-                f"{cls.__name__}.on_{name} does not say what it gives",
+                f"{cls.__name__}.on_{name} must be annotated with what it gives",
                 expected="-> hg.Out[...], or -> None",
                 remedy="annotate it: the columns of the output are made from it",
                 location=location_of(method),
@@ -289,7 +286,7 @@ def _output(cls: type, methods: dict[str, Any], hints: dict[str, dict[str, Any]]
         returned = hints[name]["return"]
         if returned is type(None) and inspect.isgeneratorfunction(inspect.unwrap(method)):
             raise GraphError(
-                f"{cls.__name__}.on_{name} yields, and its annotation says that it gives nothing",
+                f"{cls.__name__}.on_{name} yields, but its annotation says that it gives nothing",
                 expected="-> hg.Out[...]",
                 got="-> None",
                 remedy="name the type of what it yields",
@@ -298,7 +295,7 @@ def _output(cls: type, methods: dict[str, Any], hints: dict[str, dict[str, Any]]
         for hint in _yielded(returned):
             if hint is Any:
                 raise GraphError(
-                    f"{cls.__name__}.on_{name} does not say what it gives",
+                    f"{cls.__name__}.on_{name} must be annotated with what it gives",
                     expected="-> hg.Out[...], or -> None",
                     got=str(returned),
                     remedy="name the type of its values",
@@ -306,7 +303,7 @@ def _output(cls: type, methods: dict[str, Any], hints: dict[str, dict[str, Any]]
                 )
             if found is not None and found[0] != hint:
                 raise GraphError(
-                    f"{cls.__name__}.on_{name} gives another type than on_{found[1]}",
+                    f"{cls.__name__}.on_{name} must give the same type as on_{found[1]}",
                     expected=_text(found[0]),
                     got=_text(hint),
                     remedy="let all handlers give the same type, and use side outputs for others",

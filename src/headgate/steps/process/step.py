@@ -271,7 +271,7 @@ def _schemas(name: str, shape: Shape, on_error: OnError) -> dict[str, StructType
 def _check_vectorised(on_error: OnError) -> None:
     if on_error == "side":
         raise GraphError(
-            "a function of batches has no row that could go aside",
+            "on_error='side' needs a function of rows, got one of batches",
             remedy="leave on_error out, or make the function a hg.Process",
             location=user_location(),
         )
@@ -280,7 +280,7 @@ def _check_vectorised(on_error: OnError) -> None:
 def _check_inputs(plan: Plan, name: str, inputs: Mapping[str, KeyedPort]) -> None:
     if not inputs:
         raise GraphError(
-            "a process step needs an input",
+            "a process step must have an input",
             step=name,
             remedy='name it like its handler: orders=orders.key_by("id")',
             location=user_location(),
@@ -288,14 +288,14 @@ def _check_inputs(plan: Plan, name: str, inputs: Mapping[str, KeyedPort]) -> Non
     for input, keyed in inputs.items():
         if not keyed.keys:
             raise GraphError(
-                f"the input '{input}' has no key",
+                f"the input '{input}' must have a key",
                 step=name,
                 remedy='name columns: stream.key_by("column")',
                 location=user_location(),
             )
         if keyed.port.plan is not plan:
             raise GraphError(
-                f"the input '{input}' is of another job",
+                f"the input '{input}' belongs to another job",
                 step=name,
                 remedy="use streams of this job",
                 location=user_location(),
@@ -313,7 +313,7 @@ def _keys(plan: Plan, name: str, inputs: Mapping[str, KeyedPort]) -> list[Struct
             found = fields
         elif [f.dataType for f in fields] != [f.dataType for f in found]:
             raise GraphError(
-                f"the key of the input '{input}' is of another type than that of '{first}'",
+                f"the keys of the inputs '{first}' and '{input}' must have the same types",
                 step=name,
                 expected=", ".join(f.dataType.simpleString().upper() for f in found),
                 got=", ".join(f.dataType.simpleString().upper() for f in fields),

@@ -64,7 +64,7 @@ def _opened(wire: Wire) -> Iterator[None]:
     """Open the function and close it again; an error goes to the driver in its form."""
     function = wire.function
     try:
-        with _told(wire, "open", "before the first row of a task"):
+        with _handler_errors(wire, "open", "before the first row of a task"):
             function.open()
         try:
             yield
@@ -72,14 +72,14 @@ def _opened(wire: Wire) -> Iterator[None]:
             with suppress(Exception):  # the first error is the one to report
                 function.close()
             raise
-        with _told(wire, "close", "after the last row of a task"):
+        with _handler_errors(wire, "close", "after the last row of a task"):
             function.close()
     except HandlerError as error:
         raise HandlerFailed(error.for_jvm()) from error.error
 
 
 @contextmanager
-def _told(wire: Wire, method: str, about: str) -> Iterator[None]:
+def _handler_errors(wire: Wire, method: str, about: str) -> Iterator[None]:
     try:
         yield
     except FAILURES as error:

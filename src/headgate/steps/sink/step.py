@@ -58,11 +58,10 @@ def add_sink(port: Port, name: str, sink: Sink) -> Node:
     plan.check_name(name, "sink")
     if not isinstance(sink, Sink):
         raise GraphError(
-            "a sink is needed here",
+            "sink must be a topic, FilesSink, ForeachBatchSink, an object of a PythonSink, ...",
             step=name,
-            expected="a topic, FilesSink, ForeachBatchSink, an object of a PythonSink, ...",
             got=repr(sink),
-            remedy="give a sink",
+            remedy="for instance hg.topic('log:data/out')",
             location=user_location(),
         )
     with _located(name):

@@ -24,11 +24,10 @@ def source_schema(plan: Plan, name: str, source: RawSource) -> StructType:
         return source.struct()
     if not callable(source):
         raise GraphError(
-            "a source is needed here",
+            "source must be a topic, LogSource, ... or a function from SparkSession to a DataFrame",
             step=name,
-            expected="a topic, LogSource, ... or a function from SparkSession to a DataFrame",
             got=repr(source),
-            remedy="give a source",
+            remedy="for instance hg.topic('log:data/in', schema='id BIGINT')",
             location=user_location(),
         )
     df = source(plan.spark)

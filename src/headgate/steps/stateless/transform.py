@@ -41,10 +41,10 @@ def add_transform(port: Port, name: str, function: Callable[[DataFrame], DataFra
     plan.check_name(name, "transform")
     if not callable(function):
         raise GraphError(
-            "transform takes a function from DataFrame to DataFrame",
+            "transform must be given a function from DataFrame to DataFrame",
             step=name,
             got=repr(function),
-            remedy="give a function",
+            remedy="for instance lambda df: df.dropna()",
             location=user_location(),
         )
     result = analysed(port.prototype(), name, function, "the transform")

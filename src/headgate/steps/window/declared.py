@@ -37,7 +37,7 @@ def results(
     """The columns of the aggregates."""
     if not aggregates:
         raise GraphError(
-            "the window has no aggregate",
+            "a window must have at least one aggregate",
             step=step,
             remedy='give at least one, for instance F.count("*").alias("n")',
             location=user_location(),
@@ -45,10 +45,10 @@ def results(
     for aggregate in aggregates:
         if not isinstance(aggregate, Column):
             remedy = 'give one, for instance F.sum("price").alias("total")'
-            raise wrong(step, "an aggregate is needed here", aggregate, remedy)
+            raise wrong(step, "an aggregate must be a Column", aggregate, remedy)
         if not _ALIAS.search(expression_text(aggregate)):
             raise GraphError(
-                f"the aggregate {expression_text(aggregate)} has no name",
+                f"the aggregate {expression_text(aggregate)} must have a name",
                 step=step,
                 remedy='give it one with .alias("..."): its state is found by it',
                 location=user_location(),
@@ -79,9 +79,9 @@ def trigger_spec(
             if not isinstance(trigger.condition, str | Column):
                 raise wrong(
                     step,
-                    "when needs a condition",
+                    "the condition of when must be SQL or a Column",
                     trigger.condition,
-                    'write one, for instance hg.when("n > 10")',
+                    'for instance hg.when("n > 10")',
                 )
             made = column(trigger.condition)
             typed = analysed(
@@ -93,16 +93,16 @@ def trigger_spec(
             if not jvm.is_chain(prototype, typed):
                 raise wrong(
                     step,
-                    "when aggregates once more",
+                    "the condition of when must not aggregate again",
                     expression_text(trigger.condition),
                     "compare the window's aggregates by their names",
                 )
             if not isinstance(typed.schema["c"].dataType, BooleanType):
                 raise wrong(
                     step,
-                    "when needs a condition",
+                    "the condition of when must be a BOOLEAN",
                     trigger.condition,
-                    'write one, for instance hg.when("n > 10")',
+                    'compare, for instance hg.when("n > 10")',
                 )
             plan.note_changing(step, typed)
             conditions.append(trigger.condition)
@@ -113,10 +113,20 @@ def trigger_spec(
                 field = "every" if trigger.clock == "event" else "clock"
             if spec[field]:
                 kind = "after_count" if isinstance(trigger, AfterCount) else "every"
-                raise wrong(step, f"there are two {kind} triggers", str(trigger), "leave one out")
+                raise wrong(
+                    step,
+                    f"a window must have at most one {kind} trigger",
+                    str(trigger),
+                    "leave one out",
+                )
             spec[field] = micros(trigger.interval) if isinstance(trigger, Every) else trigger.count
         else:
-            raise wrong(step, "a trigger is needed here", trigger, 'use hg.every("1 minute")')
+            raise wrong(
+                step,
+                "a trigger must be hg.every(...), hg.after_count(...) or hg.when(...)",
+                trigger,
+                'for instance hg.every("1 minute")',
+            )
     return spec, tuple(conditions)
 
 
@@ -125,7 +135,12 @@ def check_names(step: str, schema: StructType) -> None:
     seen: set[str] = set()
     for name in schema.names:
         if name.startswith(PREFIX):
-            raise wrong(step, f"names that begin with {PREFIX} are Headgate's", name, "use another")
+            raise wrong(
+                step,
+                f"a column of a window must not begin with {PREFIX}, which Headgate uses",
+                name,
+                "give it another alias",
+            )
         if name.lower() in seen:
             raise GraphError(
                 f"the window's rows would have two columns '{name}'",

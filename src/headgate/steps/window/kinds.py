@@ -154,10 +154,9 @@ def tumbling(size: Duration, *, offset: Duration = "0 seconds") -> Window:
         _positive(shift, "the window's offset")
     if shift >= length:
         raise GraphError(
-            "the window's offset must be less than its size",
-            expected=f"less than {spell_duration(length)}",
+            f"the window's offset must be less than its size, {spell_duration(length)}",
             got=spell_duration(shift),
-            remedy="take the rest of its division by the size",
+            remedy="use the remainder of its division by the size",
             location=user_location(),
         )
     return TimeWindow(length, length, shift)
@@ -173,8 +172,8 @@ def sliding(size: Duration, *, every: Duration) -> Window:
     step = _positive(every, "the window's every")
     if step > length:
         raise GraphError(
-            "windows that begin further apart than they are long leave rows out",
-            expected=f"every at most {spell_duration(length)}",
+            f"every must be at most the size of the windows, {spell_duration(length)}, or rows "
+            "would be left out",
             got=spell_duration(step),
             remedy="make the windows longer, or every shorter",
             location=user_location(),
@@ -209,8 +208,8 @@ def count_window(size: int, *, every: int | None = None) -> Window:
             )
     if step > size:
         raise GraphError(
-            "count windows that begin further apart than they are long leave rows out",
-            expected=f"every at most {size}",
+            f"every must be at most the size of the count windows, {size}, or rows would be left "
+            "out",
             got=str(step),
             remedy="make the windows longer, or every smaller",
             location=user_location(),

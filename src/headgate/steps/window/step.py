@@ -216,7 +216,7 @@ def _other_windows(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None
         # a late row would open a window again whose rows are gone, and give it a second time
         return (
             f"its allowed_lateness was {spell_duration(before)} and is {spell_duration(after)}, "
-            "so windows that were closed would begin anew"
+            "so windows that were closed would begin again"
         )
     return None
 
@@ -234,12 +234,28 @@ def add_window(
     port, plan = keyed.port, keyed.port.plan
     plan.check_name(name, "window")
     if not isinstance(window, TimeWindow | CountWindow):
-        raise wrong(name, "a kind of window is needed here", window, 'use hg.tumbling("5 minutes")')
+        raise wrong(
+            name,
+            "window must be hg.tumbling(...), hg.sliding(...), hg.session(...) or "
+            "hg.count_window(...)",
+            window,
+            'for instance hg.tumbling("5 minutes")',
+        )
     if panes not in ("accumulating", "discarding"):
-        raise wrong(name, "panes must be 'accumulating' or 'discarding'", panes, "use one of them")
+        raise wrong(
+            name,
+            "panes must be 'accumulating' or 'discarding'",
+            panes,
+            "'accumulating' gives all rows so far, 'discarding' only those since the last pane",
+        )
     lateness = parse_duration(allowed_lateness, what="allowed_lateness")
     if not isinstance(early, Trigger | list | tuple):
-        raise wrong(name, "early must be a trigger", early, 'use hg.every("1 minute")')
+        raise wrong(
+            name,
+            "early must be a trigger or a list of triggers",
+            early,
+            'for instance hg.every("1 minute")',
+        )
     triggers = [early] if isinstance(early, Trigger) else list(early)
     if isinstance(window, CountWindow):
         if triggers or lateness or panes != "accumulating":
