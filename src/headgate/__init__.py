@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         fixed_delay,
         no_restart,
     )
+    from headgate.brokers.process import NotInTimeError
     from headgate.connectors import (
         Batch,
         ConsoleSink,
@@ -57,9 +58,14 @@ if TYPE_CHECKING:
         topic,
     )
     from headgate.connectors.base import Expr
+    from headgate.connectors.pulsar.admin import PulsarAdminError
+    from headgate.connectors.topic_client import NotAcknowledgedError
     from headgate.graph import Graph
     from headgate.graph.operation import Fit
+    from headgate.jvm.jars import JarError
     from headgate.runtime.handle import RunHandle, start
+    from headgate.runtime.home_probe import HomeUnseenError
+    from headgate.snapshots.closure import DamagedError
     from headgate.steps.lookup import Table, Wait
     from headgate.steps.process.arrow import ArrowContext, ArrowProcess, ColumnState, column_state
     from headgate.steps.process.declare import (
@@ -129,6 +135,7 @@ _WHERE = {
         "fixed_delay",
         "no_restart",
     ),
+    "headgate.brokers.process": ("NotInTimeError",),
     "headgate.connectors": (
         "Batch",
         "ConsoleSink",
@@ -148,12 +155,17 @@ _WHERE = {
         "topic",
     ),
     "headgate.connectors.base": ("Expr",),
+    "headgate.connectors.pulsar.admin": ("PulsarAdminError",),
+    "headgate.connectors.topic_client": ("NotAcknowledgedError",),
     "headgate.graph": ("Graph",),
     "headgate.graph.operation": ("Fit",),
+    "headgate.jvm.jars": ("JarError",),
     "headgate.runtime.handle": (
         "RunHandle",
         "start",
     ),
+    "headgate.runtime.home_probe": ("HomeUnseenError",),
+    "headgate.snapshots.closure": ("DamagedError",),
     "headgate.steps.lookup": (
         "Table",
         "Wait",
@@ -218,6 +230,7 @@ __all__ = [
     "ColumnState",
     "ConsoleSink",
     "Context",
+    "DamagedError",
     "Duration",
     "EventTime",
     "Expr",
@@ -227,6 +240,8 @@ __all__ = [
     "Graph",
     "GraphError",
     "HeadgateError",
+    "HomeUnseenError",
+    "JarError",
     "Job",
     "JobDef",
     "JobFailedError",
@@ -238,10 +253,13 @@ __all__ = [
     "LogSource",
     "Lookup",
     "MapState",
+    "NotAcknowledgedError",
     "NotFoundError",
+    "NotInTimeError",
     "Out",
     "Process",
     "Processed",
+    "PulsarAdminError",
     "PulsarSink",
     "PulsarSource",
     "PythonSink",

@@ -32,7 +32,15 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]{0,99}")
 
 
 class Job:
-    """What a job's function is given: it declares parameters, sources, tables and processes."""
+    """What a job's function is given: it declares parameters, sources, tables and processes.
+
+    >>> @hg.job("copy")
+    ... def copy(job: hg.Job) -> None:
+    ...     orders = job.source("orders", hg.topic(job.param("orders"), schema="id BIGINT"))
+    ...     orders.sink("copied", hg.topic("log:copied"))
+    >>> copy.describe({"orders": "log:orders"}).step("orders").address
+    'log:orders'
+    """
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -40,7 +48,8 @@ class Job:
     def param(self, name: str, default: str | None = None) -> str:
         """A value that is set when the job is started (`--set name=value`).
 
-        Example: `servers = job.param("servers", "localhost:9092")`
+        >>> job.param("servers", "localhost:9092")
+        'localhost:9092'
         """
         self._plan.used_params.add(name)
         value = self._plan.params.get(name, default)
@@ -56,14 +65,16 @@ class Job:
     def secret(self, name: str) -> str:
         """A param that nobody may see, such as a password or a token.
 
-        Example, run with `headgate run app.py --set db_login=env:DB_LOGIN`:
-
-            login = job.secret("db_login")
+        It is set by reference: `headgate run app.py --set db_login=env:DB_LOGIN`.
 
         It is a text like that of `param`, and is never written down, printed or shown: records
         have the reference (`env:DB_LOGIN`, `@/run/secrets/db_login`) or a mask, and where the
         value turns up in an error or in the graph, `******` stands instead. It has no default,
         which would be a secret in the job's code.
+
+        >>> job.secret("db_login")
+        Traceback (most recent call last):
+        headgate.base.errors.UsageError: the secret 'db_login' is not set: ...
         """
         value = self._plan.params.get(name)
         self._plan.used_params.add(name)
@@ -88,10 +99,11 @@ class Job:
     ) -> SourceStream:
         """A stream from a topic, or from a function that makes a streaming DataFrame.
 
-        Example: `orders = job.source("orders", hg.topic("log:data/orders", schema="id BIGINT"))`
-
         A record that does not parse stops the job, or with `malformed="side"` goes to
         `.malformed`.
+
+        >>> job.source("orders", hg.topic("log:data/orders", schema="id BIGINT")).columns
+        ['id']
         """
         node = add_source(self._plan, name, source, event_time, malformed)
         return SourceStream(Port(self._plan, node))
@@ -108,14 +120,11 @@ class Job:
     ) -> Table:
         """The latest row of each key of a changelog topic, for lookups.
 
-        Example: `users = job.table("users", hg.topic("log:users", schema=USER), key="id")`
-
         A record with a key and no value (a tombstone), or for which `delete_when` is true,
         deletes its key. With `ttl` a row is forgotten so long after its last update, by the time
         of batches. With `event_time` it goes by the time in the row and the job's watermark, of
         which the table is then a source: if it may be silent, give it `idle_after`.
 
-        >>> import headgate as hg
         >>> seen = hg.event_time("seen", idle_after="1 minute")
         >>> @hg.job("clicks")
         ... def clicks(job: hg.Job) -> None:
@@ -133,16 +142,22 @@ class Job:
     ) -> Processed:
         """Give the rows of keyed streams to a process function, which may keep state by key.
 
-        Example:
-
-            settled = job.process("settle", SettleOrders(),
-                                  orders=orders.key_by("order_id"),
-                                  payments=payments.key_by("order_id"))
-
         Each input has a handler `on_<input>`. In a batch a key's timers that are due come first,
         then the rows of the first input in the order of their source, then those of the second.
         An error in a handler stops the job, or with `on_error="side"` undoes what the handler did
         and goes, with the row, to `.errors`.
+
+        >>> class Settle(hg.Process):
+        ...     owed = hg.value_state(float)
+        ...     def on_bills(self, bill: Row, ctx: hg.Context) -> None:
+        ...         self.owed.set(bill.price)
+        ...     def on_payments(self, payment: Row, ctx: hg.Context) -> hg.Out[float]:
+        ...         yield payment.paid - (self.owed.get() or 0.0)
+        >>> bills = job.source("bills", hg.topic("log:bills", schema="id BIGINT, price DOUBLE"))
+        >>> paid = job.source("paid", hg.topic("log:paid", schema="id BIGINT, paid DOUBLE"))
+        >>> keyed = {"bills": bills.key_by("id"), "payments": paid.key_by("id")}
+        >>> job.process("settle", Settle(), **keyed).columns
+        ['value']
         """
         ports = {input: _keyed(name, input, keyed) for input, keyed in inputs.items()}
         return Processed(Port(self._plan, add_process(self._plan, name, function, ports, on_error)))
@@ -162,7 +177,15 @@ def _keyed(step: str, input: str, given: object) -> KeyedPort:
 
 @dataclass(frozen=True)
 class JobDef(JobDefinition):
-    """A job that can be checked, drawn, run and tested; made by `@headgate.job`."""
+    """A job that can be checked, drawn, run and tested; made by `@headgate.job`.
+
+    >>> @hg.job("copy", checkpoints=hg.Checkpoints(every="5 seconds"))
+    ... def copy(job: hg.Job) -> None:
+    ...     orders = job.source("orders", hg.topic("log:orders", schema="id BIGINT"))
+    ...     orders.sink("copied", hg.ConsoleSink())
+    >>> copy.name, copy.checkpoints.every
+    ('copy', '5 seconds')
+    """
 
     function: Callable[[Job], None]
 
@@ -173,7 +196,11 @@ class JobDef(JobDefinition):
         spark: SparkSession | None = None,
         check_connectors: bool = True,
     ) -> BuiltJob:
-        """Run the job's function and check what it made; nothing is read or written."""
+        """Run the job's function and check what it made; nothing is read or written.
+
+        >>> copy.build().graph.warnings
+        ("step 'copied': a console sink is at least once: after a crash ...",)
+        """
         from headgate.runtime.session import get_session
 
         given = dict(params or {})
@@ -193,7 +220,11 @@ class JobDef(JobDefinition):
         return Plan(self.name, spark, params)
 
     def describe(self, params: Mapping[str, str] | None = None) -> Graph:
-        """The job's graph; no Spark action is run."""
+        """The job's graph; no Spark action is run.
+
+        >>> [step.id for step in copy.describe().steps]
+        ['orders', 'copied']
+        """
         return self.build(params, check_connectors=False).graph
 
 
@@ -202,8 +233,8 @@ def job(
 ) -> Callable[[Callable[[Job], None]], JobDef]:
     """Make a function into a job.
 
-    >>> @job("store", checkpoints=Checkpoints(every="5 seconds"))
-    ... def store(job: Job) -> None: ...
+    >>> @hg.job("store", checkpoints=hg.Checkpoints(every="5 seconds"))
+    ... def store(job: hg.Job) -> None: ...
     >>> store.name
     'store'
     """

@@ -25,19 +25,33 @@ from headgate.steps.window import Panes, Trigger, Window, add_window
 
 
 class Stream:
-    """Rows on their way through a job; every method gives a new stream and changes nothing."""
+    """Rows on their way through a job; every method gives a new stream and changes nothing.
+
+    >>> schema = "id BIGINT, user_id BIGINT, price DOUBLE, at TIMESTAMP"
+    >>> orders = job.source("orders", hg.topic("log:orders", schema=schema))
+
+    The examples below go on from here.
+    """
 
     def __init__(self, port: Port) -> None:
         self._port = port
 
     @property
     def schema(self) -> StructType:
-        """The stream's columns."""
+        """The stream's columns.
+
+        >>> orders.schema["price"].dataType.typeName()
+        'double'
+        """
         return self._port.schema
 
     @property
     def columns(self) -> list[str]:
-        """The names of the stream's columns."""
+        """The names of the stream's columns.
+
+        >>> orders.columns
+        ['id', 'user_id', 'price', 'at']
+        """
         return self._port.columns
 
     @property
@@ -47,7 +61,8 @@ class Stream:
     def select(self, *columns: Expr) -> Stream:
         """Keep these columns or expressions, and no others.
 
-        Example: `orders.select("id", "price * 2 AS twice", F.upper("name").alias("name"))`
+        >>> orders.select("id", "price * 2 AS twice", F.year("at").alias("year")).columns
+        ['id', 'twice', 'year']
         """
         made = [column(c) for c in columns]
         detail = ", ".join(expression_text(c) for c in columns)
@@ -56,7 +71,11 @@ class Stream:
     def where(self, condition: Expr) -> Stream:
         """Keep the rows for which the condition is true.
 
-        Example: `orders.where("price > 0")`
+        >>> orders.where("price > 0").columns == orders.columns
+        True
+        >>> orders.where("prize > 0")
+        Traceback (most recent call last):
+        headgate.base.errors.GraphError: ...
         """
         made = column(condition)
         return self._stateless("where", lambda df: df.where(made), expression_text(condition))
@@ -64,7 +83,8 @@ class Stream:
     def with_columns(self, **columns: Expr) -> Stream:
         """Add columns, or replace those of the same name.
 
-        Example: `orders.with_columns(total="price * quantity")`
+        >>> orders.with_columns(taxed="price * 1.2", price="round(price)").columns
+        ['id', 'user_id', 'price', 'at', 'taxed']
         """
         made = {name: column(c) for name, c in columns.items()}
         detail = ", ".join(f"{expression_text(c)} AS {name}" for name, c in columns.items())
@@ -73,7 +93,8 @@ class Stream:
     def drop(self, *columns: str) -> Stream:
         """Leave these columns out.
 
-        Example: `orders.drop("internal_note")`
+        >>> orders.drop("at", "user_id").columns
+        ['id', 'price']
         """
         for name in columns:
             if name not in self.columns:
@@ -89,14 +110,17 @@ class Stream:
     def union(self, *others: Stream) -> Stream:
         """The rows of this stream and of the others, which have the same columns by name.
 
-        Example: `web_orders.union(shop_orders)`
+        >>> shop = job.source("shop", hg.topic("log:shop", schema=schema))
+        >>> orders.union(shop).columns == orders.columns
+        True
         """
         return self._next(add_union(self._port, [other._port for other in others]))
 
     def transform(self, name: str, function: Callable[[DataFrame], DataFrame]) -> Stream:
         """Any stateless PySpark code, as a named step.
 
-        Example: `orders.transform("clean", lambda df: df.where("price > 0").fillna(0))`
+        >>> orders.transform("clean", lambda df: df.fillna(0).drop("at")).columns
+        ['id', 'user_id', 'price']
         """
         return self._next(add_transform(self._port, name, function))
 
@@ -112,13 +136,16 @@ class Stream:
     ) -> Lookup:
         """Add the latest table row of the same key, as one struct column or as columns.
 
-        Example: `orders.lookup("users_lookup", users, on="user_id", into="user", missing="side")`
-
         `on` is the key in this stream, of as many parts as the table's key. `take` names the
         columns or expressions of the table to add; without it the whole row is added as the
         struct `into` (by default the table's name). `missing` says what becomes of a row whose key
         the table does not have: "null" (it goes on with nulls), "drop", "side" (it leaves by
         `.missing`) or `Wait(timeout)` (it waits for the table row, then leaves by `.missing`).
+
+        >>> known = hg.topic("log:users", schema="id BIGINT, name STRING")
+        >>> users = job.table("users", known, key="id")
+        >>> orders.lookup("names", users, on="user_id", take=["name"], missing="drop").columns
+        ['id', 'user_id', 'price', 'at', 'name']
         """
         node = add_lookup(self._port, name, table, on=on, into=into, take=take, missing=missing)
         return Lookup(Port(self._plan, node))
@@ -126,9 +153,11 @@ class Stream:
     def key_by(self, *columns: Expr) -> Keyed:
         """Give the stream a key, for windows and process functions.
 
-        Example: `visits.key_by("page", "upper(country) AS country")`
+        Without a key, `orders.key_by()`, all rows are in the same windows.
 
-        Without a key, `visits.key_by()`, all rows are in the same windows.
+        >>> keyed = orders.key_by("user_id", "year(at) AS year")
+        >>> keyed.window("latest", hg.count_window(10), F.max("id").alias("id")).columns[:2]
+        ['user_id', 'year']
         """
         key_fields(self._plan, self._port.prototype(), columns, self._port.step)
         return Keyed(KeyedPort(self._port, columns))
@@ -136,7 +165,8 @@ class Stream:
     def side(self, output: str | SideOutput[Any]) -> Stream:
         """A side output of the step before, by its name or as a process function declares it.
 
-        Example: `orders.side("malformed")`, `settled.side(SettleOrders.unpaid)`
+        >>> orders.lookup("buyers", users, on="user_id", missing="side").side("missing").columns
+        ['id', 'user_id', 'price', 'at']
         """
         step, operation = self._port.node.step, self._port.node.operation
         there = step.side_outputs
@@ -166,7 +196,7 @@ class Stream:
     def sink(self, name: str, sink: Sink) -> None:
         """Write the stream's rows.
 
-        Example: `enriched.sink("enriched", hg.topic("log:data/enriched", key="id"))`
+        >>> orders.sink("copied", hg.topic("log:copied", key="user_id"))
         """
         add_sink(self._port, name, sink)
 
@@ -178,38 +208,82 @@ class Stream:
 
 
 class SourceStream(Stream):
-    """The records of a source as rows."""
+    """The records of a source as rows; made by `job.source`.
+
+    >>> visits = hg.topic("log:visits", schema="page STRING")
+    >>> job.source("visits", visits).columns
+    ['page']
+    """
 
     @property
     def malformed(self) -> Stream:
-        """Records that did not parse, raw, with topic, partition, offset and reason."""
+        """Records that did not parse, raw, with topic, partition, offset and reason.
+
+        >>> rows = job.source("rows", visits, malformed="side")
+        >>> rows.malformed.sink("bad", hg.topic("log:bad"))
+        """
         return self.side("malformed")
 
 
 class Lookup(Stream):
-    """The rows of a lookup whose key was found (or all rows, with `missing="null"`)."""
+    """The rows of a lookup whose key was found (or all rows, with `missing="null"`).
+
+    >>> users = job.table("users", hg.topic("log:users", schema="id BIGINT, name STRING"), key="id")
+    >>> orders = job.source("orders", hg.topic("log:orders", schema="user_id BIGINT"))
+    >>> found = orders.lookup("users_lookup", users, on="user_id", missing="side")
+    >>> found.columns
+    ['user_id', 'users']
+    """
 
     @property
     def missing(self) -> Stream:
-        """The rows whose key the table does not have, as they came."""
+        """The rows whose key the table does not have, as they came.
+
+        >>> found.missing.columns
+        ['user_id']
+        """
         return self.side("missing")
 
 
 class Windowed(Stream):
-    """The rows that windows give."""
+    """The rows that windows give.
+
+    >>> visits = hg.topic("log:visits", schema="page STRING, at TIMESTAMP")
+    >>> keyed = job.source("visits", visits, event_time=hg.event_time("at")).key_by("page")
+    >>> hourly = keyed.window("hourly", hg.tumbling("1 hour"), F.count("*").alias("n"))
+    >>> hourly.columns
+    ['page', 'window_start', 'window_end', 'n', 'is_partial', 'fired_by', 'pane']
+    """
 
     @property
     def late(self) -> Stream:
-        """The rows, as they came, that were too late for their window or had no event time."""
+        """The rows, as they came, that were too late for their window or had no event time.
+
+        >>> hourly.late.columns
+        ['page', 'at']
+        """
         return self.side("late")
 
 
 class Processed(Stream):
-    """What a process function gives."""
+    """What a process function gives; made by `job.process`.
+
+    >>> class Lengths(hg.Process):
+    ...     def on_visits(self, visit: Row, ctx: hg.Context) -> hg.Out[int]:
+    ...         yield len(visit.page)
+    >>> pages = job.source("visits", hg.topic("log:visits", schema="page STRING")).key_by("page")
+    >>> lengths = job.process("lengths", Lengths(), visits=pages, on_error="side")
+    >>> lengths.columns
+    ['value']
+    """
 
     @property
     def errors(self) -> Stream:
-        """The rows whose handler failed, and why: handler, key, row, error, location."""
+        """The rows whose handler failed, and why: handler, key, row, error, location.
+
+        >>> lengths.errors.columns
+        ['handler', 'key', 'row', 'error', 'location']
+        """
         return self.side("errors")
 
 
@@ -217,6 +291,11 @@ class Keyed:
     """A stream with a key: what follows works on the rows of each key by themselves.
 
     After `key_by()` without a key all rows belong together, and one task works on them.
+
+    >>> schema = "id BIGINT, page STRING, at TIMESTAMP"
+    >>> visits = job.source(
+    ...     "visits", hg.topic("log:visits", schema=schema), event_time=hg.event_time("at"))
+    >>> keyed = visits.key_by("page")
     """
 
     def __init__(self, keyed: KeyedPort) -> None:
@@ -233,17 +312,16 @@ class Keyed:
     ) -> Windowed:
         """Aggregate the rows of each key and window.
 
-        Example:
-
-            visits.key_by("page").window(
-                "visits_15m", hg.tumbling("15 minutes"), F.count("*").alias("visits"),
-                early=hg.every("2 minutes"), allowed_lateness="10 minutes")
-
         A row has the key, window_start, window_end, the aggregates, is_partial, fired_by and pane.
         When the watermark passes the end, each key and window gives exactly one row with fired_by
         "on_time"; `early` triggers give rows before, and rows that come up to `allowed_lateness`
         after the end give an update each batch (fired_by "late"). What comes later still is in
         `.late`. With panes="discarding" a row has only what came since the row before.
+
+        >>> keyed.window(
+        ...     "visits_15m", hg.tumbling("15 minutes"), F.count("*").alias("visits"),
+        ...     early=hg.every("2 minutes"), allowed_lateness="10 minutes").columns
+        ['page', 'window_start', 'window_end', 'visits', 'is_partial', 'fired_by', 'pane']
         """
         node = add_window(self._keyed, name, assigner, aggregates, early, allowed_lateness, panes)
         return Windowed(Port(self._keyed.port.plan, node))
@@ -251,6 +329,17 @@ class Keyed:
     def step(self, name: str, kind: StepKind) -> Processed:
         """A step of a kind of your own.
 
-        Example: `events.key_by("id").step("once", Dedupe(within="1 hour"))`
+        >>> class First(hg.Process):
+        ...     seen = hg.value_state(bool)
+        ...     def on_rows(self, row: Row, ctx: hg.Context) -> hg.Out[int]:
+        ...         if not self.seen.get():
+        ...             self.seen.set(True)
+        ...             yield row.id
+        >>> class FirstOfPage(hg.StepKind):
+        ...     kind = "first_of_page"
+        ...     def function(self) -> hg.Process:
+        ...         return First()
+        >>> keyed.step("first", FirstOfPage()).columns
+        ['value']
         """
         return Processed(Port(self._keyed.port.plan, add_own_step(self._keyed, name, kind)))

@@ -9,6 +9,11 @@ from typing import TypeAlias
 from headgate.base.errors import UsageError
 
 Duration: TypeAlias = timedelta | str
+"""A timedelta, or text such as "1 hour 30 minutes".
+
+>>> hg.tumbling("1 hour 30 minutes") == hg.tumbling(timedelta(minutes=90))
+True
+"""
 
 _UNITS = {
     "ms": 0.001, "millisecond": 0.001, "s": 1, "sec": 1, "second": 1, "m": 60, "min": 60,

@@ -91,41 +91,77 @@ class HeadgateError(Exception):
 
 
 class StorageError(HeadgateError):
-    """A file of the home could not be read or written: its disk or store is in trouble."""
+    """A file of the home could not be read or written: its disk or store is in trouble.
+
+    >>> from headgate.home.files import open_files
+    >>> open_files("/dev/null/home").write_text("job.json", "{}")
+    Traceback (most recent call last):
+    headgate.base.errors.StorageError: cannot write /dev/null/home/job.json: a file is where ...
+    """
 
     code = "STORAGE"
 
 
 class UsageError(HeadgateError):
-    """A wrong option, argument, parameter or configuration value."""
+    """A wrong option, argument, parameter or configuration value.
+
+    >>> hg.Checkpoints(retain=0)
+    Traceback (most recent call last):
+    headgate.base.errors.UsageError: Checkpoints.retain must be at least 1, got 0: keep one or more
+    """
 
     code = "USAGE"
     exit_code = ExitCode.USAGE
 
 
 class GraphError(HeadgateError):
-    """The job's graph is not valid; nothing was started."""
+    """The job's graph is not valid; nothing was started.
+
+    >>> hg.sliding("1 minute", every="1 hour")
+    Traceback (most recent call last):
+    headgate.base.errors.GraphError: windows that begin further apart than they are long ...
+    """
 
     code = "INVALID_GRAPH"
     exit_code = ExitCode.USAGE
 
 
 class NotFoundError(HeadgateError):
-    """A job, topic, file or snapshot that is not there."""
+    """A job, topic, file or snapshot that is not there.
+
+    >>> hg.start(store, home="home", restore="sp:before_v2").wait()
+    Traceback (most recent call last):
+    headgate.base.errors.NotFoundError: job 'store' has no savepoint 'before_v2': ...
+    """
 
     code = "NOT_FOUND"
     exit_code = ExitCode.NOT_FOUND
 
 
 class RefusedError(HeadgateError):
-    """Headgate refuses to do this without an explicit option: state or output would be at risk."""
+    """Headgate refuses to do this without an explicit option: state or output would be at risk.
+
+    >>> t = job_driver(store)
+    >>> t.send("orders", {"id": 7}).run().savepoint("before_v2")
+    'sp:before_v2'
+    >>> t.savepoint("before_v2")
+    Traceback (most recent call last):
+    headgate.base.errors.RefusedError: ...before_v2...
+    """
 
     code = "REFUSED"
     exit_code = ExitCode.REFUSED
 
 
 class JobFailedError(HeadgateError):
-    """The job ran and stopped with a failure."""
+    """The job ran and stopped with a failure.
+
+    >>> try:
+    ...     _ = job_driver(store).send("orders", "not JSON").run()
+    ... except hg.JobFailedError as error:
+    ...     print(f"{error.step}: {error.remedy}")
+    orders: correct the record's producer, or send such records aside with malformed='side'
+    """
 
     code = "JOB_FAILED"
     exit_code = ExitCode.FAILED

@@ -30,6 +30,15 @@ from pyspark.sql.types import (
 from headgate.base.errors import GraphError
 
 Schema: TypeAlias = str | StructType | type
+"""The columns of a source: Spark's DDL, a StructType or a dataclass.
+
+>>> @dataclasses.dataclass
+... class Order:
+...     id: int
+...     note: str | None
+>>> hg.topic("log:orders", schema=Order).struct().simpleString()
+'struct<id:bigint,note:string>'
+"""
 
 _SCALARS: dict[Any, DataType] = {
     str: StringType(),

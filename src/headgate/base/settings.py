@@ -94,7 +94,11 @@ class Checkpoints:
 
 @dataclass(frozen=True)
 class Restart:
-    """When a failed query is started again; made by the functions below."""
+    """When a failed query is started again; made by the functions below.
+
+    >>> hg.fixed_delay(attempts=3, delay="10 seconds").kind
+    'fixed_delay'
+    """
 
     kind: Literal["fixed_delay", "exponential_delay", "failure_rate", "none"]
     attempts: int | None = None

@@ -51,7 +51,11 @@ class BrokerState(StrEnum):
 
 
 class NotInTimeError(HeadgateError):
-    """A broker does not answer yet; what was begun goes on."""
+    """A broker does not answer yet; what was begun goes on.
+
+    >>> int(NotInTimeError("the broker does not answer").exit_code)
+    4
+    """
 
     code = "NOT_IN_TIME"
     exit_code = ExitCode.NOT_IN_TIME

@@ -42,7 +42,11 @@ _KAFKA_SINK_FIELDS = ("value", "delivery", "transaction_timeout", "headers", "ti
 
 @dataclass(frozen=True)
 class Topic(Source, Sink):
-    """A topic by its address, as a source (then it needs a schema) or as a sink."""
+    """A topic by its address, as a source (then it needs a schema) or as a sink.
+
+    >>> Topic("kafka://localhost:9092/orders", key="user_id").describe()
+    'kafka://localhost:9092/orders'
+    """
 
     address: str
     schema: Schema | None = None

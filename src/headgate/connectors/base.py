@@ -18,7 +18,19 @@ if TYPE_CHECKING:
     from headgate.jvm.python_sinks import BatchWriter
 
 Expr: TypeAlias = Column | str
+"""A column: one of PySpark, or Spark SQL as text.
+
+>>> str(hg.when("visits >= 10"))
+'when visits >= 10 once'
+"""
 StartPosition: TypeAlias = Literal["earliest", "latest"] | datetime | Mapping[int, int]
+"""Where a job that has no checkpoint yet begins to read: an end, a time, or offsets by partition.
+
+>>> hg.topic("log:orders", schema="id BIGINT", start=datetime(2026, 1, 1)).start.year
+2026
+>>> hg.topic("kafka://localhost:9092/orders", schema="id BIGINT", start={0: 100, 1: 250}).start[1]
+250
+"""
 Format: TypeAlias = Literal["json", "avro", "raw"]
 
 
@@ -36,7 +48,11 @@ class Decoding:
 
 
 class Source:
-    """Where a stream or a table comes from."""
+    """Where a stream or a table comes from.
+
+    >>> isinstance(hg.topic("log:orders", schema="id BIGINT"), hg.Source)
+    True
+    """
 
     def struct(self) -> StructType:
         """The columns of a record's value, then those of its metadata."""
@@ -116,7 +132,11 @@ class Finding:
 
 
 class Sink:
-    """Where rows go."""
+    """Where rows go.
+
+    >>> hg.topic("log:enriched").exactly_once, hg.ConsoleSink().exactly_once
+    (True, False)
+    """
 
     key: Expr | None = None  # what partitions the sink's rows, if anything
 

@@ -150,7 +150,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Graph:
-    """A job's steps in the order they were written in, its sources in the query's order."""
+    """A job's steps in the order they were written in, its sources in the query's order.
+
+    >>> graph = store.describe()
+    >>> graph.step("users_lookup").kind, graph.sources
+    ('lookup', ('users', 'orders'))
+    >>> [step.id for step in graph.consumers("users_lookup", "missing")]
+    ['unknown']
+    """
 
     job: str
     steps: tuple[Step, ...]

@@ -48,7 +48,18 @@ class Shape(Enum):
 
 @dataclass(frozen=True)
 class Fit:
-    """Whether state that was kept under an old config goes on under a new one."""
+    """Whether state that was kept under an old config goes on under a new one.
+
+    >>> class FirstBy(hg.StepKind):
+    ...     kind = "first_by"
+    ...     def function(self) -> hg.Process: ...
+    ...     @classmethod
+    ...     def fits(cls, old, new):
+    ...         same = old["by"] == new["by"]
+    ...         return hg.Fit() if same else hg.Fit(conflicts=("it goes by another column",))
+    >>> FirstBy.fits({"by": "id"}, {"by": "name"}).conflicts
+    ('it goes by another column',)
+    """
 
     conflicts: tuple[str, ...] = ()
     """Why it does not, each in a sentence."""

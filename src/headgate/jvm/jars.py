@@ -49,7 +49,14 @@ _SETTINGS = """<ivysettings>
 
 
 class JarError(HeadgateError):
-    """A jar could not be fetched, or is not the one that the lock file names."""
+    """A jar could not be fetched, or is not the one that the lock file names.
+
+    >>> lock = Path("jars.lock")
+    >>> _ = lock.write_text("org.example:one:1.0 no-hash")
+    >>> fetch(lock)
+    Traceback (most recent call last):
+    headgate.jvm.jars.JarError: line 1 of jars.lock does not name a jar (expected ...
+    """
 
     code = "JARS"
 

@@ -23,7 +23,10 @@ _POLL_SECONDS = 0.05
 
 
 class RunHandle:
-    """A running job."""
+    """A running job; made by `hg.start`.
+
+    >>> handle = hg.start(store, home="home")
+    """
 
     def __init__(
         self,
@@ -51,20 +54,21 @@ class RunHandle:
         self._thread = threading.Thread(target=work, name=f"headgate-{job.name}", daemon=True)
         self._thread.start()
 
-    def stop(self, *, savepoint: bool = True, drain: bool = False) -> str | None:
-        """Finish the running batch and stop; the next start goes on from there.
+    @property
+    def running(self) -> bool:
+        """Whether the job has not ended yet.
 
-        With `drain` all that is in the sources is read first, and then event time ends: every
-        window is closed, and rows of a later start are too late. Gives the savepoint's name for
-        `restore` and `--from`; nothing if none was requested or the job has no checkpoint yet.
+        >>> handle.running
+        True
         """
-        self._stop.request("RunHandle.stop", savepoint=savepoint, drain=drain)
-        self.wait()
-        label = self._outcome.savepoint if self._outcome else None
-        return f"sp:{label}" if label else None
+        return self._thread.is_alive()
 
     def savepoint(self, label: str | None = None) -> str:
-        """Make a savepoint of the latest checkpoint while the job runs, and give its name."""
+        """Make a savepoint of the latest checkpoint while the job runs, and give its name.
+
+        >>> handle.savepoint("before_v2")
+        'sp:before_v2'
+        """
         operations = Operations(self._home)
         requested = operations.request("savepoint", {"label": label} if label else {})
         while self.running:
@@ -84,8 +88,27 @@ class RunHandle:
             )
         return f"sp:{create_savepoint(current, label=label).label}"
 
+    def stop(self, *, savepoint: bool = True, drain: bool = False) -> str | None:
+        """Finish the running batch and stop; the next start goes on from there.
+
+        With `drain` all that is in the sources is read first, and then event time ends: every
+        window is closed, and rows of a later start are too late. Gives the savepoint's name for
+        `restore` and `--from`; nothing if none was requested or the job has no checkpoint yet.
+
+        >>> handle.stop(savepoint=False)
+        >>> handle.running
+        False
+        """
+        self._stop.request("RunHandle.stop", savepoint=savepoint, drain=drain)
+        self.wait()
+        label = self._outcome.savepoint if self._outcome else None
+        return f"sp:{label}" if label else None
+
     def wait(self, timeout: Duration | None = None) -> None:
-        """Wait until the job has ended; raises what made it fail, or TimeoutError."""
+        """Wait until the job has ended; raises what made it fail, or TimeoutError.
+
+        >>> handle.wait("1 minute")
+        """
         self._thread.join(None if timeout is None else parse_duration(timeout).total_seconds())
         if self._thread.is_alive():
             raise TimeoutError(f"the job still runs after {timeout}")
@@ -93,11 +116,6 @@ class RunHandle:
             raise self._error
         if self._outcome is not None and self._outcome.error is not None:
             raise self._outcome.error
-
-    @property
-    def running(self) -> bool:
-        """Whether the job has not ended yet."""
-        return self._thread.is_alive()
 
 
 def start(
@@ -112,10 +130,11 @@ def start(
 ) -> RunHandle:
     """Start a job in this process; it resumes where it was, or starts from a snapshot.
 
-    Example: `handle = headgate.start(store, params={"orders": "log:data/orders"})`
-
     `restore` is a snapshot as `headgate run --from` takes it, such as `"sp:before_v2"`;
     `accept_sink_position` and `take_over` are its options of that name.
+
+    >>> handle = hg.start(store, home="home", params={"orders": "log:orders"})
+    >>> handle.stop(savepoint=False)
     """
     return RunHandle(
         job,

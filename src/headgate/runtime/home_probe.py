@@ -22,7 +22,14 @@ _LATER_SECONDS = 3.0
 
 
 class HomeUnseenError(RefusedError):
-    """An executor has another disk at the home's path: the state that it writes would be lost."""
+    """An executor has another disk at the home's path: the state that it writes would be lost.
+
+    >>> error = HomeUnseenError(
+    ...     'HEADGATE {"code": "HOME_UNSEEN", "executor": "3", "host": "worker-7", '
+    ...     '"kind": "unseen", "text": "no such file", "path": "/data/home/probe"}')
+    >>> print(error.message)
+    executor 3 on worker-7 does not see the home: ...
+    """
 
     code = "HOME_UNSEEN"
 

@@ -52,16 +52,26 @@ _INTERNAL = ("state_", "waiting_")
 class JobDriver:
     """The whole job on the real kernel; sources and sinks are topics of the test.
 
-    Example:
-
-        with JobDriver(store) as t:
-            t.send("users", {"id": 1, "name": "Ann"})
-            t.send("orders", {"id": 7, "user_id": 2}).run()
-            assert t.rows("enriched") == []
-            assert [r["id"] for r in t.rows("missing_users")] == [7]
+    It is used in a `with` statement, or made by the pytest fixture `job_driver`, which closes it.
 
     A sink of your own in Python is written as the job says if `real_sinks` has a function for it
     that reads all of its rows: `JobDriver(job, real_sinks={"visits": read_table})`.
+
+    >>> @hg.job("store")
+    ... def store(job: hg.Job) -> None:
+    ...     user = hg.topic("log:users", schema="id BIGINT, name STRING")
+    ...     order = hg.topic("log:orders", schema="id BIGINT, user_id BIGINT")
+    ...     users = job.table("users", user, key="id")
+    ...     found = job.source("orders", order).lookup(
+    ...         "users_lookup", users, on="user_id", take=["name"], missing=hg.Wait("1 minute"))
+    ...     found.sink("enriched", hg.topic("log:enriched"))
+    ...     found.missing.sink("unknown", hg.topic("log:unknown"))
+    >>> t = job_driver(store)  # or: with JobDriver(store) as t
+    >>> _ = t.send("users", {"id": 1, "name": "Ann"}).send("orders", {"id": 7, "user_id": 1})
+    >>> t.run().rows("enriched")
+    [{'id': 7, 'user_id': 1, 'name': 'Ann'}]
+
+    The examples below go on from here.
     """
 
     def __init__(
@@ -113,17 +123,29 @@ class JobDriver:
 
     @property
     def home(self) -> str:
-        """Where the job's runs, checkpoints and savepoints are."""
+        """Where the job's runs, checkpoints and savepoints are.
+
+        >>> [path.name for path in Path(t.home, "jobs").iterdir()]
+        ['store']
+        """
         return str(self._folder / "home")
 
     @property
     def spark(self) -> SparkSession:
-        """The session that the job runs in."""
+        """The session that the job runs in.
+
+        >>> t.spark.range(3).columns
+        ['id']
+        """
         return self._session
 
     @property
     def built(self) -> BuiltJob:
-        """The job's graph and operations."""
+        """The job's graph and operations.
+
+        >>> t.built.graph.sources
+        ('users', 'orders')
+        """
         assert self._built is not None
         return self._built
 
@@ -134,6 +156,9 @@ class JobDriver:
         """Put records (dicts, dataclasses, or text as it is) into a source or table.
 
         A table's record gets its key from its key columns; `Deleted(key)` is a tombstone.
+
+        >>> _ = t.send("users", {"id": 2, "name": "Bob"}, Deleted(1))
+        >>> _ = t.send("orders", {"id": 8, "user_id": 2}, {"id": 9, "user_id": 1})
         """
         if source not in self.built.graph.sources:
             raise NotFoundError(
@@ -147,7 +172,11 @@ class JobDriver:
         return self
 
     def topic(self, source: str) -> TopicFiles:
-        """The topic that stands in for a source or table, to write many records at once."""
+        """The topic that stands in for a source or table, to write many records at once.
+
+        >>> t.topic("orders").end_offsets()
+        {0: 3, 1: 0}
+        """
         return self._job.source(source)
 
     def _record(self, source: str, record: Record) -> LogRecord:
@@ -172,7 +201,11 @@ class JobDriver:
         return LogRecord(value=json.dumps(data, default=_json), key=key)
 
     def run(self, *, drain: bool = False) -> Self:
-        """Process everything sent so far, then checkpoint; with `drain`, close all windows."""
+        """Process everything sent so far, then checkpoint; with `drain`, close all windows.
+
+        >>> t.run().rows("enriched")
+        [{'id': 8, 'user_id': 2, 'name': 'Bob'}]
+        """
         outcome = self._run(drain=drain)
         if outcome.error is not None:
             raise outcome.error
@@ -206,7 +239,11 @@ class JobDriver:
         return current
 
     def rows(self, sink: str) -> list[dict[str, Any]]:
-        """The committed rows of a sink since the last call, in no particular order."""
+        """The committed rows of a sink since the last call, in no particular order.
+
+        >>> t.rows("enriched"), t.rows("unknown")
+        ([], [])
+        """
         schema = self._sink_schema(sink)
         if sink in self._real:
             return self._real[sink].fresh()
@@ -231,7 +268,11 @@ class JobDriver:
         )
 
     def state(self, step: str, name: str = ROWS) -> StateView:
-        """The rows that a step keeps after the last checkpoint, or in the snapshot restored."""
+        """The rows that a step keeps after the last checkpoint, or in the snapshot restored.
+
+        >>> t.state("users_lookup").all()
+        [{'key': {'id': 2}, 'row': {'name': 'Bob'}}]
+        """
         if self._from is not None:
             chosen = find_snapshot(Home(self.home), self._from, self._job.name)
             return StateReader(self._session, chosen).view(step, name)
@@ -241,7 +282,11 @@ class JobDriver:
         return StateReader(self._session, snapshot_of(self._run_home, batch)).view(step, name)
 
     def metrics(self, step: str) -> dict[str, int]:
-        """The counters of a step since the job's first run, and how many rows wait in it."""
+        """The counters of a step since the job's first run, and how many rows wait in it.
+
+        >>> t.metrics("users_lookup")["records_waiting"]
+        1
+        """
         record = self._run_home.latest_checkpoint()
         counts = dict(record.totals.get(step, {})) if record else {}
         shown = {name: n for name, n in counts.items() if not name.startswith(_INTERNAL)}
@@ -250,12 +295,20 @@ class JobDriver:
         return shown
 
     def checkpoint(self) -> str:
-        """The name of the last checkpoint."""
+        """The name of the last checkpoint.
+
+        >>> t.checkpoint()
+        'r1/ck:1'
+        """
         record = self._run_home.latest_checkpoint()
         return f"{self._run_home.id}/ck:{record.id}" if record else f"{self._run_home.id}/none"
 
     def advance_processing_time(self, by: Duration) -> Self:
-        """Move processing time on, for rows that wait, timers and sources that become idle."""
+        """Move processing time on, for rows that wait, timers and sources that become idle.
+
+        >>> t.advance_processing_time("1 minute").run().rows("unknown")
+        [{'id': 9, 'user_id': 1}]
+        """
         self._offset_ms += int(parse_duration(by).total_seconds() * 1000)
         self._session.conf.set(jvm.CLOCK_OFFSET, str(self._offset_ms))
         return self
@@ -265,6 +318,16 @@ class JobDriver:
 
         The job's watermark is the least of its sources'. `to` is a datetime or ISO 8601, in UTC
         unless it says otherwise. It stays so after a crash or restore; going back does nothing.
+
+        >>> @hg.job("visits")
+        ... def visits(job: hg.Job) -> None:
+        ...     visit = hg.topic("log:visits", schema="at TIMESTAMP")
+        ...     rows = job.source("visits", visit, event_time=hg.event_time("at")).key_by()
+        ...     hourly = rows.window("hourly", hg.tumbling("1 hour"), F.count("*").alias("n"))
+        ...     hourly.select("n", "fired_by").sink("out", hg.topic("log:out"))
+        >>> windows = job_driver(visits).send("visits", {"at": "2026-01-01T12:10:00Z"})
+        >>> windows.advance_watermark("visits", "2026-01-01T13:00:00").run().rows("out")
+        [{'n': 1, 'fired_by': 'on_time'}]
         """
         times = [
             node.step.id for node in self.built.nodes if node.operation.event_time() is not None
@@ -292,6 +355,10 @@ class JobDriver:
         """Process what was sent, but die at a point of the batch's commit.
 
         `mid_sink` is when the first sink that has rows has written them, and has not noted it yet.
+
+        >>> _ = t.send("orders", {"id": 10, "user_id": 2}).crash(at="after_sink")
+        >>> t.restore().run().rows("enriched")
+        [{'id': 10, 'user_id': 2, 'name': 'Bob'}]
         """
         if at == "after_commit":
             self.run()
@@ -318,7 +385,11 @@ class JobDriver:
         return [new] if current is None else [current.id, new]
 
     def savepoint(self, label: str | None = None) -> str:
-        """Make a savepoint of the last checkpoint; gives the name to restore it by."""
+        """Make a savepoint of the last checkpoint; gives the name to restore it by.
+
+        >>> t.savepoint("before_v2")
+        'sp:before_v2'
+        """
         return f"sp:{create_savepoint(self._run_home, label=label).label}"
 
     def restore(
@@ -329,7 +400,11 @@ class JobDriver:
         parallelism: int | None = None,
         allow_dropped_state: bool = False,
     ) -> Self:
-        """Go on from the last checkpoint or a snapshot: after a crash, or with a changed job."""
+        """Go on from the last checkpoint or a snapshot: after a crash, or with a changed job.
+
+        >>> len(t.restore("sp:before_v2").state("users_lookup").all())
+        1
+        """
         if job is not None:
             self._original = job
             self._job = StandInJob.of(job, self._folder, self._real)
@@ -364,7 +439,11 @@ class _RealSink:
 
 @dataclasses.dataclass(frozen=True)
 class Deleted:
-    """A record without a value: it deletes its key from a table."""
+    """A record without a value: it deletes its key from a table.
+
+    >>> Deleted(1)
+    Deleted(key=1)
+    """
 
     key: Any
 

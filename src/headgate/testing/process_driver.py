@@ -49,15 +49,35 @@ class _Memory:
 class ProcessDriver:
     """Gives rows to a process function and moves time on; each call is a batch.
 
-    Example:
-
-        driver = ProcessDriver(SettleOrders())
-        assert driver.send("orders", Order("o1", 10.0, NOON), key="o1", at=NOON) == []
-        driver.advance_watermark(NOON + timedelta(minutes=31))
-        assert driver.side("unpaid") == [Order("o1", 10.0, NOON)]
-
     As in a job, a batch first calls the timers that are due, then the handlers of its rows, and a
     timer that a row sets for the past is called with the next batch.
+
+    >>> class Settle(hg.Process):
+    ...     owed = hg.value_state(float)
+    ...     deadline = hg.timer("event")
+    ...     unpaid = hg.side_output(str)
+    ...
+    ...     def on_orders(self, order: Row, ctx: hg.Context) -> None:
+    ...         self.owed.set(order.price)
+    ...         self.deadline.set(ctx.timestamp + timedelta(minutes=30))
+    ...
+    ...     def on_payments(self, payment: Row, ctx: hg.Context) -> hg.Out[str]:
+    ...         if payment.amount < self.owed.get():
+    ...             raise ValueError("not enough")
+    ...         ctx.count("paid")
+    ...         self.owed.clear()
+    ...         self.deadline.cancel()
+    ...         yield f"{ctx.key[0]} is paid"
+    ...
+    ...     def on_deadline(self, ctx: hg.Context) -> hg.Out[str]:
+    ...         yield self.unpaid(ctx.key[0])
+    >>> driver = ProcessDriver(Settle(), on_error="side")
+    >>> driver.send("orders", {"price": 10.0}, key="o1", at="2026-01-01T12:00:00")
+    []
+    >>> driver.state("owed", key="o1")
+    10.0
+
+    The examples below go on from here.
     """
 
     def __init__(
@@ -90,6 +110,9 @@ class ProcessDriver:
         """Give a row to the handler of an input; what comes out of the main output.
 
         A key of several parts is a tuple, or a dict or Row that names them.
+
+        >>> driver.send("payments", {"amount": 10.0}, key="o1")
+        ['o1 is paid']
         """
         return self._batch({self._key(key): [self._call(input, record, at)]})
 
@@ -99,6 +122,12 @@ class ProcessDriver:
         As in a job, the rows of a key come input by input: in the order of the driver's `inputs`,
         which is that of the class's handlers unless it was given. A job has the order of
         `job.process`.
+
+        >>> noon = datetime(2026, 1, 1, 12)
+        >>> driver.send_batch([("payments", {"amount": 5.0}, "o2", None),
+        ...                    ("orders", {"price": 5.0}, "o2", noon),
+        ...                    ("orders", {"price": 7.0}, "o3", noon)])
+        ['o2 is paid']
         """
         calls: dict[tuple[Any, ...], list[_Call]] = {}
         for input, record, key, at in rows:
@@ -123,6 +152,11 @@ class ProcessDriver:
         """Move event time on; what the timers that are due give.
 
         `datetime.max` ends it, as `--drain` does.
+
+        >>> driver.advance_watermark("2026-01-01T12:30:00")
+        []
+        >>> driver.side("unpaid")
+        ['o3']
         """
         time = _time(to)
         ends = time.replace(tzinfo=None) == datetime.max
@@ -130,12 +164,20 @@ class ProcessDriver:
         return self._batch({})
 
     def advance_processing_time(self, by: Duration) -> list[Any]:
-        """Move processing time on; what the timers that are due give."""
+        """Move processing time on; what the timers that are due give.
+
+        >>> driver.advance_processing_time("5 minutes")
+        []
+        """
         self._clock += round(parse_duration(by).total_seconds() * 1_000_000)
         return self._batch({})
 
     def side(self, output: str) -> list[Any]:
-        """What came out of a side output since the last call."""
+        """What came out of a side output since the last call.
+
+        >>> driver.side("unpaid")
+        []
+        """
         if output not in self._sides:
             raise NotFoundError(
                 f"{self.shape.name} has no side output '{output}'",
@@ -147,12 +189,22 @@ class ProcessDriver:
 
     @property
     def errors(self) -> list[dict[str, Any]]:
-        """The rows whose handler failed, with `on_error="side"`, since the last call."""
+        """The rows whose handler failed, with `on_error="side"`, since the last call.
+
+        >>> driver.send("payments", {"amount": 1.0}, key="o3")
+        []
+        >>> [(failed["handler"], failed["error"]) for failed in driver.errors]
+        [('on_payments', 'ValueError: not enough')]
+        """
         found, self._errors = self._errors, []
         return found
 
     def state(self, name: str, *, key: Any) -> Any:
-        """The state of a key: a value or None, a list, or a dict."""
+        """The state of a key: a value or None, a list, or a dict.
+
+        >>> driver.state("owed", key="o3"), driver.state("owed", key="o1")
+        (7.0, None)
+        """
         for kind in ("value", "list", "map"):
             states = self.shape.of_kind(kind)
             if name in [s.name for s in states]:
@@ -173,7 +225,13 @@ class ProcessDriver:
         )
 
     def timers(self, *, key: Any) -> dict[str, datetime]:
-        """The timers of a key that are set."""
+        """The timers of a key that are set.
+
+        >>> driver.send("orders", {"price": 3.0}, key="o4", at="2026-01-01T13:00:00")
+        []
+        >>> driver.timers(key="o4")["deadline"].isoformat()
+        '2026-01-01T13:30:00'
+        """
         there = self._memory.states.get(self._key(key))
         if there is None:
             return {}
@@ -182,11 +240,19 @@ class ProcessDriver:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What handlers counted."""
+        """What handlers counted.
+
+        >>> driver.counts
+        {'paid': 2}
+        """
         return dict(self._engine.context.counted)
 
     def restored(self) -> ProcessDriver:
-        """A driver that goes on from here, with state that went through the real encoders."""
+        """A driver that goes on from here, with state that went through the real encoders.
+
+        >>> driver.restored().state("owed", key="o4")
+        3.0
+        """
         driver = ProcessDriver(self._given, inputs=self._inputs, on_error=self._on_error)
         states = round_trip(self.shape, list(self._memory.states.values()))
         driver._memory = _Memory(

@@ -26,7 +26,15 @@ _MINUTE = timedelta(minutes=1)
 
 
 class PulsarAdminError(HeadgateError):
-    """The REST interface did not answer, refused the login, or refused the request."""
+    """The REST interface did not answer, refused the login, or refused the request.
+
+    >>> from headgate.connectors.topics import open_topic
+    >>> try:
+    ...     open_topic("pulsar://127.0.0.1:1/visits", {"admin_url": "http://127.0.0.1:1"}).exists()
+    ... except hg.PulsarAdminError as error:
+    ...     print(error.reason.name, error.status)
+    BROKER_UNREACHABLE 0
+    """
 
     code = "PULSAR_ADMIN"
 

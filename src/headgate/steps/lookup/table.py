@@ -143,7 +143,10 @@ class TableStep(Operation):
 
 
 class Table:
-    """The latest row of each key of a changelog topic."""
+    """The latest row of each key of a changelog topic; made by `job.table`.
+
+    >>> users = job.table("users", hg.topic("log:users", schema="id BIGINT, name STRING"), key="id")
+    """
 
     def __init__(self, plan: Plan, node: Node, key_types: Sequence[DataType]) -> None:
         self._plan = plan
@@ -152,12 +155,20 @@ class Table:
 
     @property
     def name(self) -> str:
-        """The table's name."""
+        """The table's name.
+
+        >>> users.name
+        'users'
+        """
         return self._node.step.id
 
     @property
     def schema(self) -> StructType:
-        """The table's columns."""
+        """The table's columns.
+
+        >>> users.schema.names
+        ['id', 'name']
+        """
         return self._node.schemas["out"]
 
     @property

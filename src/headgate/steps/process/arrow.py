@@ -16,7 +16,19 @@ T = TypeVar("T")
 
 
 class ColumnState(ABC, Generic[T]):
-    """One value of each key of a batch, as an Arrow column."""
+    """One value of each key of a batch, as an Arrow column.
+
+    In the example, `job_of` makes a job that gives `visits` to a function by their pages.
+
+    >>> class Calls(hg.ArrowProcess):
+    ...     gives = "page STRING, calls BIGINT"
+    ...     calls = hg.column_state(int)
+    ...     def on_visits(self, rows, ctx):
+    ...         self.calls.set(pc.add(pc.fill_null(self.calls.get(), 0), 1))
+    ...         yield pa.record_batch({"page": ctx.keys["page"], "calls": self.calls.get()})
+    >>> job_driver(job_of(Calls())).send("visits", {"page": "home"}).run().rows("out")
+    [{'page': 'home', 'calls': 1}]
+    """
 
     @abstractmethod
     def get(self) -> pa.Array:
@@ -37,13 +49,30 @@ class DeclaredColumn(DeclaredState):
 def column_state(type: type[T]) -> ColumnState[T]:
     """Declare one value a key for a vectorised function.
 
-    Example: `seen = hg.column_state(int)`
+    >>> class Count(hg.ArrowProcess):
+    ...     gives = "page STRING, seen BIGINT"
+    ...     seen = hg.column_state(int)
+    ...     def on_visits(self, rows, ctx): ...
+    >>> job_of(Count()).describe().step("count").state_schema
+    '(string) -> seen value<bigint>'
     """
     return cast(ColumnState[T], DeclaredColumn(declared_codec(type, "column_state")))
 
 
 class ArrowContext(ABC):
-    """What a vectorised handler gets besides its rows."""
+    """What a vectorised handler gets besides its rows.
+
+    In the example, `job_of` makes a job that gives `visits` to a function by their pages.
+
+    >>> class Sizes(hg.ArrowProcess):
+    ...     gives = "keys BIGINT, rows BIGINT"
+    ...     def on_visits(self, rows, ctx):
+    ...         ctx.count("calls")
+    ...         yield pa.record_batch({"keys": [len(ctx.keys)], "rows": [len(ctx.key_of)]})
+    >>> t = job_driver(job_of(Sizes())).send("visits", {"page": "home"}, {"page": "home"}).run()
+    >>> t.rows("out")
+    [{'keys': 1, 'rows': 2}]
+    """
 
     keys: pa.RecordBatch
     """The keys of the batch, one row each; columns are named as in the first input."""
@@ -70,19 +99,24 @@ class ArrowContext(ABC):
 class ArrowProcess(Process):
     """A process function over Arrow batches: the rows of many keys in one call.
 
-    Example:
-
-        class Count(hg.ArrowProcess):
-            gives = "page STRING, seen BIGINT"
-            seen = hg.column_state(int)
-
-            def on_visits(self, rows, ctx):
-                more = np.bincount(ctx.key_of, minlength=len(ctx.keys))
-                seen = pc.add(pc.fill_null(self.seen.get(), 0), pa.array(more))
-                self.seen.set(seen)
-                yield pa.record_batch({"page": ctx.keys["page"], "seen": seen})
-
     `gives` names the columns of the batches that handlers yield: DDL, a StructType or a dataclass.
+
+    >>> class Count(hg.ArrowProcess):
+    ...     gives = "page STRING, seen BIGINT"
+    ...     seen = hg.column_state(int)
+    ...     def on_visits(self, rows, ctx):
+    ...         more = np.bincount(ctx.key_of, minlength=len(ctx.keys))
+    ...         seen = pc.add(pc.fill_null(self.seen.get(), 0), pa.array(more))
+    ...         self.seen.set(seen)
+    ...         yield pa.record_batch({"page": ctx.keys["page"], "seen": seen})
+    >>> @hg.job("pages")
+    ... def pages(job: hg.Job) -> None:
+    ...     visits = job.source("visits", hg.topic("log:visits", schema="page STRING"))
+    ...     counts = job.process("count", Count(), visits=visits.key_by("page"))
+    ...     counts.sink("out", hg.topic("log:out"))
+    >>> t = job_driver(pages).send("visits", {"page": "home"}, {"page": "home"}).run()
+    >>> t.rows("out")
+    [{'page': 'home', 'seen': 2}]
     """
 
     gives: ClassVar[str | StructType | type | None] = None

@@ -23,7 +23,17 @@ Clock: TypeAlias = Literal["event", "processing"]
 
 
 class ValueState(ABC, Generic[T]):
-    """One value of a key, or None."""
+    """One value of a key, or None.
+
+    >>> class Last(hg.Process):
+    ...     last = hg.value_state(int)
+    ...     def on_rows(self, row: Row, ctx: hg.Context) -> hg.Out[int]:
+    ...         yield self.last.get() or 0
+    ...         self.last.set(row.n)
+    >>> driver = ProcessDriver(Last())
+    >>> driver.send("rows", {"n": 5}, key=1), driver.send("rows", {"n": 6}, key=1)
+    ([0], [5])
+    """
 
     @abstractmethod
     def get(self) -> T | None:
@@ -39,7 +49,19 @@ class ValueState(ABC, Generic[T]):
 
 
 class ListState(ABC, Generic[T]):
-    """Values of a key in the order in which they were appended."""
+    """Values of a key in the order in which they were appended.
+
+    >>> class Pairs(hg.Process):
+    ...     kept = hg.list_state(int)
+    ...     def on_rows(self, row: Row, ctx: hg.Context) -> hg.Out[list[int]]:
+    ...         self.kept.append(row.n)
+    ...         if len(self.kept) == 2:
+    ...             yield list(self.kept)
+    ...             self.kept.clear()
+    >>> driver = ProcessDriver(Pairs())
+    >>> driver.send("rows", {"n": 5}, key=1), driver.send("rows", {"n": 6}, key=1)
+    ([], [[5, 6]])
+    """
 
     @abstractmethod
     def __iter__(self) -> Iterator[T]: ...
@@ -61,11 +83,35 @@ class ListState(ABC, Generic[T]):
 
 
 class MapState(MutableMapping[K, V]):
-    """A dict of a key, kept entry by entry."""
+    """A dict of a key, kept entry by entry.
+
+    >>> class Words(hg.Process):
+    ...     seen = hg.map_state(str, int)
+    ...     def on_rows(self, row: Row, ctx: hg.Context) -> None:
+    ...         self.seen[row.word] = self.seen.get(row.word, 0) + 1
+    >>> driver = ProcessDriver(Words())
+    >>> driver.send_batch([("rows", {"word": word}, 1, None) for word in ("to", "be", "to")])
+    []
+    >>> driver.state("seen", key=1)
+    {'be': 1, 'to': 2}
+    """
 
 
 class Timer(ABC):
-    """A time at which the handler `on_<name>` is called for a key; there is one of it a key."""
+    """A time at which the handler `on_<name>` is called for a key; there is one of it a key.
+
+    >>> class Remind(hg.Process):
+    ...     deadline = hg.timer("event")
+    ...     def on_rows(self, row: Row, ctx: hg.Context) -> None:
+    ...         self.deadline.set(ctx.timestamp + timedelta(minutes=30))
+    ...     def on_deadline(self, ctx: hg.Context) -> hg.Out[str]:
+    ...         yield f"{ctx.key[0]} at {ctx.timestamp:%H:%M}"
+    >>> driver = ProcessDriver(Remind())
+    >>> driver.send("rows", {}, key="Ann", at="2026-01-01T12:00:00")
+    []
+    >>> driver.advance_watermark("2026-01-01T13:00:00")
+    ['Ann at 12:30']
+    """
 
     @abstractmethod
     def set(self, at: datetime) -> None:
@@ -77,7 +123,11 @@ class Timer(ABC):
 
 
 class Tagged(Generic[T]):
-    """A value that leaves by a side output."""
+    """A value that leaves by a side output.
+
+    >>> Tagged("unpaid", 7)
+    unpaid(7)
+    """
 
     __slots__ = ("output", "value")
 
@@ -89,11 +139,32 @@ class Tagged(Generic[T]):
 
 
 Out: TypeAlias = Iterator[T | Tagged[Any]]
-"""What a handler gives: values of one type, and those of side outputs."""
+"""What a handler gives: values of one type, and those of side outputs.
+
+>>> class Twice(hg.Process):
+...     def on_rows(self, row: Row, ctx: hg.Context) -> hg.Out[int]:
+...         yield row.n * 2
+>>> ProcessDriver(Twice()).send("rows", {"n": 5}, key=1)
+[10]
+"""
 
 
 class Context(ABC):
-    """What a handler gets besides its row."""
+    """What a handler gets besides its row.
+
+    >>> class Late(hg.Process):
+    ...     def on_rows(self, row: Row, ctx: hg.Context) -> hg.Out[str]:
+    ...         if ctx.timestamp < ctx.watermark:
+    ...             ctx.count("late")
+    ...         yield f"{ctx.key.name} at {ctx.timestamp:%H:%M}"
+    >>> driver = ProcessDriver(Late())
+    >>> driver.advance_watermark("2026-01-01T12:00:00")
+    []
+    >>> driver.send("rows", {}, key={"name": "Ann"}, at="2026-01-01T11:59:00")
+    ['Ann at 11:59']
+    >>> driver.counts
+    {'late': 1}
+    """
 
     @property
     @abstractmethod
@@ -178,7 +249,18 @@ class DeclaredTimer(Declared):
 
 
 class SideOutput(Declared, Generic[T]):
-    """A named output beside the main one."""
+    """A named output beside the main one: calling it gives a value to be yielded.
+
+    >>> class Sort(hg.Process):
+    ...     odd = hg.side_output(int)
+    ...     def on_rows(self, row: Row, ctx: hg.Context) -> hg.Out[int]:
+    ...         yield self.odd(row.n) if row.n % 2 else row.n
+    >>> driver = ProcessDriver(Sort())
+    >>> driver.send("rows", {"n": 3}, key=1), driver.send("rows", {"n": 4}, key=1)
+    ([], [4])
+    >>> driver.side("odd")
+    [3]
+    """
 
     def __init__(self, value: Codec) -> None:
         super().__init__()
@@ -192,9 +274,17 @@ class SideOutput(Declared, Generic[T]):
 def value_state(type: type[T], *, ttl: Duration | None = None) -> ValueState[T]:
     """Declare one value a key.
 
-    Example: `order = hg.value_state(Order)`
-
     With `ttl` a value is forgotten so long (of processing time) after it was set.
+
+    >>> class Last(hg.Process):
+    ...     last = hg.value_state(int, ttl="1 hour")
+    ...     def on_rows(self, row: Row, ctx: hg.Context) -> None:
+    ...         self.last.set(row.n)
+    >>> driver = ProcessDriver(Last())
+    >>> driver.send("rows", {"n": 5}, key=1), driver.state("last", key=1)
+    ([], 5)
+    >>> driver.advance_processing_time("1 hour"), driver.state("last", key=1)
+    ([], None)
     """
     return cast(
         ValueState[T], DeclaredState("value", declared_codec(type, "value_state"), None, ttl)
@@ -204,9 +294,15 @@ def value_state(type: type[T], *, ttl: Duration | None = None) -> ValueState[T]:
 def list_state(type: type[T], *, ttl: Duration | None = None) -> ListState[T]:
     """Declare a list a key.
 
-    Example: `payments = hg.list_state(Payment, ttl="7 days")`
-
     With `ttl` each value is forgotten so long (of processing time) after it was appended.
+
+    >>> class Payments(hg.Process):
+    ...     payments = hg.list_state(float, ttl="7 days")
+    ...     def on_rows(self, row: Row, ctx: hg.Context) -> None:
+    ...         self.payments.append(row.amount)
+    >>> driver = ProcessDriver(Payments())
+    >>> driver.send("rows", {"amount": 9.5}, key=1), driver.state("payments", key=1)
+    ([], [9.5])
     """
     return cast(ListState[T], DeclaredState("list", declared_codec(type, "list_state"), None, ttl))
 
@@ -214,9 +310,17 @@ def list_state(type: type[T], *, ttl: Duration | None = None) -> ListState[T]:
 def map_state(key: type[K], value: type[V], *, ttl: Duration | None = None) -> MapState[K, V]:
     """Declare a dict a key, whose entries are kept one by one.
 
-    Example: `paid_by = hg.map_state(str, float)`
-
     With `ttl` each entry is forgotten so long (of processing time) after it was set.
+
+    >>> class Paid(hg.Process):
+    ...     paid_by = hg.map_state(str, float)
+    ...     def on_rows(self, row: Row, ctx: hg.Context) -> None:
+    ...         self.paid_by[row.card] = row.amount
+    >>> driver = ProcessDriver(Paid())
+    >>> driver.send("rows", {"card": "visa", "amount": 9.5}, key=1)
+    []
+    >>> driver.state("paid_by", key=1)
+    {'visa': 9.5}
     """
     keys = declared_codec(key, "map_state")
     if not isinstance(keys, Scalar) or keys.kind is float:
@@ -233,7 +337,15 @@ def map_state(key: type[K], value: type[V], *, ttl: Duration | None = None) -> M
 def timer(clock: Clock = "event") -> Timer:
     """Declare a timer, of event time or of processing time.
 
-    Example: `deadline = hg.timer("event")`
+    >>> class Timeout(hg.Process):
+    ...     silence = hg.timer("processing")
+    ...     def on_rows(self, row: Row, ctx: hg.Context) -> None:
+    ...         self.silence.set(ctx.processing_time + timedelta(minutes=5))
+    ...     def on_silence(self, ctx: hg.Context) -> hg.Out[str]:
+    ...         yield f"nothing from {ctx.key[0]}"
+    >>> driver = ProcessDriver(Timeout())
+    >>> driver.send("rows", {}, key="Ann"), driver.advance_processing_time("5 minutes")
+    ([], ['nothing from Ann'])
     """
     if clock not in ("event", "processing"):
         raise GraphError(
@@ -248,7 +360,13 @@ def timer(clock: Clock = "event") -> Timer:
 def side_output(type: type[T]) -> SideOutput[T]:
     """Declare an output beside the main one: `yield self.<name>(value)` sends a value there.
 
-    Example: `unpaid = hg.side_output(Order)`
+    >>> class Check(hg.Process):
+    ...     unpaid = hg.side_output(int)
+    ...     def on_orders(self, order: Row, ctx: hg.Context) -> hg.Out[int]:
+    ...         yield order.id if order.paid else self.unpaid(order.id)
+    >>> driver = ProcessDriver(Check())
+    >>> driver.send("orders", {"id": 7, "paid": False}, key=7), driver.side("unpaid")
+    ([], [7])
     """
     return SideOutput(declared_codec(type, "side_output"))
 
@@ -284,15 +402,15 @@ _AROUND: WeakKeyDictionary[type, dict[str, Any]] = WeakKeyDictionary()
 class Process:
     """Rows and timers of each key given to Python methods that may keep state.
 
-    Example:
-
-        class Count(hg.Process):
-            seen = hg.value_state(int)
-
-            def on_visits(self, visit: Visit, ctx: hg.Context) -> hg.Out[Counted]:
-                seen = (self.seen.get() or 0) + 1
-                self.seen.set(seen)
-                yield Counted(visit.page, seen)
+    >>> class Count(hg.Process):
+    ...     seen = hg.value_state(int)
+    ...     def on_visits(self, visit: Row, ctx: hg.Context) -> hg.Out[int]:
+    ...         seen = (self.seen.get() or 0) + 1
+    ...         self.seen.set(seen)
+    ...         yield seen
+    >>> driver = ProcessDriver(Count())
+    >>> [driver.send("visits", {"page": page}, key=page) for page in ("home", "cart", "home")]
+    [[1], [1], [2]]
     """
 
     def __init_subclass__(cls, **options: Any) -> None:

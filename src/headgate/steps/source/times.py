@@ -11,7 +11,11 @@ from headgate.connectors.base import Expr
 
 @dataclass(frozen=True)
 class EventTime:
-    """Which time of a record counts, how late records may be, how long silence is waited for."""
+    """Which time of a record counts, how late records may be, how long silence is waited for.
+
+    >>> hg.event_time("placed", idle_after="1 minute")
+    EventTime(column='placed', out_of_orderness='0 seconds', idle_after='1 minute')
+    """
 
     column: Expr
     out_of_orderness: Duration = "0 seconds"

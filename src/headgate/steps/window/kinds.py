@@ -17,7 +17,11 @@ _US = timedelta(microseconds=1)
 
 
 class Window:
-    """What puts rows into windows."""
+    """What puts rows into windows; made by `tumbling`, `sliding`, `session` or `count_window`.
+
+    >>> isinstance(hg.tumbling("15 minutes"), hg.Window)
+    True
+    """
 
     def config(self) -> dict[str, Any]:
         """What decides whether windows that were kept can go on."""
@@ -81,7 +85,11 @@ class TimeWindow(Window):
 
 
 class Trigger:
-    """What makes a window give an early row."""
+    """What makes a window give an early row; made by `every`, `after_count` or `when`.
+
+    >>> isinstance(hg.every("2 minutes"), hg.Trigger)
+    True
+    """
 
     def config(self) -> dict[str, Any]:
         """The trigger as it is written down."""
