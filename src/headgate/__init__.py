@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headgate.api.job import Job, JobDef, job
-    from headgate.api.stream import Keyed, Lookup, Processed, SourceStream, Stream, Windowed
+    from headgate.api.stream import (
+        Deduped,
+        Joined,
+        Keyed,
+        Lookup,
+        Processed,
+        SourceStream,
+        Stream,
+        Windowed,
+    )
     from headgate.base.durations import Duration
     from headgate.base.errors import (
         GraphError,
@@ -60,6 +69,7 @@ if TYPE_CHECKING:
     from headgate.graph import Graph
     from headgate.graph.operation import Fit
     from headgate.runtime.handle import RunHandle, start
+    from headgate.steps.join import Between, between
     from headgate.steps.lookup import Table, Wait
     from headgate.steps.process.arrow import ArrowContext, ArrowProcess, ColumnState, column_state
     from headgate.steps.process.declare import (
@@ -102,6 +112,8 @@ _WHERE = {
         "job",
     ),
     "headgate.api.stream": (
+        "Deduped",
+        "Joined",
         "Keyed",
         "Lookup",
         "Processed",
@@ -153,6 +165,10 @@ _WHERE = {
     "headgate.runtime.handle": (
         "RunHandle",
         "start",
+    ),
+    "headgate.steps.join": (
+        "Between",
+        "between",
     ),
     "headgate.steps.lookup": (
         "Table",
@@ -214,10 +230,12 @@ __all__ = [
     "ArrowContext",
     "ArrowProcess",
     "Batch",
+    "Between",
     "Checkpoints",
     "ColumnState",
     "ConsoleSink",
     "Context",
+    "Deduped",
     "Duration",
     "EventTime",
     "Expr",
@@ -230,6 +248,7 @@ __all__ = [
     "Job",
     "JobDef",
     "JobFailedError",
+    "Joined",
     "KafkaSink",
     "KafkaSource",
     "Keyed",
@@ -268,6 +287,7 @@ __all__ = [
     "Window",
     "Windowed",
     "after_count",
+    "between",
     "column_state",
     "count_window",
     "event_time",
