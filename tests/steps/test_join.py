@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -11,6 +12,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import headgate as hg
+from headgate.connectors.log import connector as log
 from headgate.testing import JobDriver, assert_crash_safe
 
 Make = Callable[..., JobDriver]
@@ -218,3 +220,86 @@ def test_state_goes_on_only_where_it_says_what_the_new_job_needs(job_driver: Mak
     t.restore(kept, job=paid(where="payment.amount > 3"))
     t.send("payments", payment(1, 1, 3), payment(1, 1, 4)).run()
     assert pairs(t) == [(1, 4)]
+
+
+def test_state_is_bounded_by_time_and_not_by_the_stream(job_driver: Make) -> None:
+    kept: dict[int, tuple[int, int, int]] = {}
+    t = job_driver(paid(right_unmatched="side"), parallelism=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log, "MAX_RECORDS", "700")
+        for spans, before in ((50, 0), (200, 50)):  # of 70 seconds each
+            seconds = range(before * 70, spans * 70, 5)
+            t.send("orders", *[order(s % 7, s) for s in seconds])
+            t.send("payments", *[payment(s % 11, s) for s in seconds]).run()
+            record = t._run_home.latest_checkpoint()
+            assert record is not None
+            state = record.state["paid"]
+            due = len(t.state("paid", "due").all())
+            assert state["rows"] == len(t.state("paid").all())
+            kept[spans] = (state["rows"], due, state["bytes"])
+    (rows, due, size), (rows_later, due_later, size_later) = kept[50], kept[200]
+    # a batch is what is behind the watermark, and two spans what may still match
+    assert 0 < rows_later <= rows * 1.2 and due_later <= due * 1.2, kept
+    assert size_later <= size * 1.5, kept
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"within": hg.session("1 minute")}, "within must be hg.between"),
+        ({"within": "1 minute"}, "within must be hg.between"),
+        ({"left_unmatched": "keep"}, "left_unmatched must be 'drop', 'null' or 'side'"),
+        ({"into": "price"}, "there would be two columns 'price' in out"),
+        ({"take": ["amount"]}, "into and take exclude each other"),
+        ({"into": None, "take": []}, "take is empty"),
+        ({"into": None, "take": ["amount AS id"]}, "there would be two columns 'id' in out"),
+        ({"where": "payment.amount"}, "where must be a condition"),
+        ({"where": "sum(price) > 1"}, "but where aggregates"),
+        ({"where": "payment.sum > 1"}, "sum"),
+    ],
+)
+def test_what_a_join_cannot_do_is_refused(options: dict[str, Any], why: str) -> None:
+    with pytest.raises(hg.GraphError, match=re.escape(why)):
+        paid(**options).describe()
+
+
+def test_bounds_and_keys_must_fit() -> None:
+    with pytest.raises(hg.GraphError, match="the lower bound of between must not be above"):
+        hg.between("1 hour", "-1 hour")
+
+    def made(key: str, **time: Any) -> hg.JobDef:
+        @hg.job("wrong")
+        def define(job: hg.Job) -> None:
+            orders = job.source(
+                "orders", hg.topic("log:orders", schema=ORDER), event_time=hg.event_time("at")
+            )
+            payments = job.source("payments", hg.topic("log:payments", schema=PAYMENT), **time)
+            orders.key_by(key).join(
+                "paid", payments.key_by("order_id"), within=hg.between("0 s", "1 minute")
+            ).sink("out", hg.topic("log:out"))
+
+        return define
+
+    timed = {"event_time": hg.event_time("paid_at")}
+    with pytest.raises(hg.GraphError, match="the keys of both streams must have the same types"):
+        made("user", **timed).describe()
+    with pytest.raises(hg.GraphError, match="event time"):
+        made("id").describe()
+    with pytest.raises(hg.GraphError, match="make the join with left_unmatched='side'"):
+        paid_with_side().describe()
+
+
+def paid_with_side() -> hg.JobDef:
+    """A job that reads a side output which its join does not have."""
+
+    @hg.job("wrong")
+    def define(job: hg.Job) -> None:
+        orders = job.source(
+            "orders", hg.topic("log:orders", schema=ORDER), event_time=hg.event_time("at")
+        )
+        joined = orders.key_by("id").join(
+            "twice", orders.key_by("id"), within=hg.between("0 s", "1 minute"), into="again"
+        )
+        joined.unmatched_left.sink("out", hg.topic("log:out"))
+
+    return define
