@@ -36,8 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     sides = Sides(options.rows, options.keys)
     print(
-        f"{sides.rows:,} + {sides.rows:,} rows, {sides.keys:,} keys, the right row {LOWER_MS // 1000}"
-        f" to {UPPER_MS // 1000} seconds after the left",
+        f"{sides.rows:,} + {sides.rows:,} rows, {sides.keys:,} keys, the right row"
+        f" {LOWER_MS // 1000} to {UPPER_MS // 1000} seconds after the left",
         flush=True,
     )
     data = generate(sides, root=options.data).resolve()

@@ -93,6 +93,10 @@ class DedupeStep(Operation):
             if job.is_read(node.step.id, output)
         }
 
+    @property
+    def passing_columns(self) -> tuple[str, ...]:
+        return ("first_time",) if self.clock == "processing" else ()
+
     @classmethod
     def fits(cls, old: Mapping[str, Any], new: Mapping[str, Any], gains: Sequence[str]) -> Fit:
         was, now = ({"": config["written"] or config["key"]} for config in (old, new))

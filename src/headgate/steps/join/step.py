@@ -155,6 +155,10 @@ class JoinStep(Operation):
             return []
         return frames.window_times(self.within.window["size_us"])
 
+    @property
+    def passing_columns(self) -> tuple[str, ...]:
+        return ("number",)
+
     @classmethod
     def fits(cls, old: Mapping[str, Any], new: Mapping[str, Any], gains: Sequence[str]) -> Fit:
         conflicts = []
@@ -169,11 +173,11 @@ class JoinStep(Operation):
                     f"its {side}_unmatched was drop and is {now}, and the rows that it has kept do"
                     " not say whether they had a match"
                 )
-        was, now = (
+        before, after = (
             {side: config["written"].get(side, config["key"]) for side in SIDES}
             for config in (old, new)
         )
-        return Fit(tuple(conflicts), other_key(was, now))
+        return Fit(tuple(conflicts), other_key(before, after))
 
 
 def _spelled(within: Mapping[str, Any]) -> str:
