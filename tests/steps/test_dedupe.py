@@ -62,7 +62,7 @@ def test_a_key_is_forgotten_after_the_event_time_has_passed(job_driver: Make) ->
     t.send("events", event(7, "c", 1001)).run()
     assert told(t) == ([6], [7])
     assert [r["key"]["id"] for r in t.state("once").all()] == ["c"]
-    assert t.state("once", "expiry").get(id="c") is not None
+    assert t.state("once", "due").get(id="c") is not None
 
 
 def test_without_event_time_a_key_is_forgotten_by_the_clock(job_driver: Make) -> None:
@@ -91,9 +91,10 @@ def test_another_time_may_be_asked_for(job_driver: Make) -> None:
         t.run()
 
 
-def test_dedupe_is_exact_wherever_the_driver_dies(spark: object) -> None:
+@pytest.mark.parametrize("timed", [True, False])
+def test_dedupe_is_exact_wherever_the_driver_dies(spark: object, timed: bool) -> None:
     script = [("events", event(n, "abcde"[n * n % 5], n * 7)) for n in range(24)]
-    assert_crash_safe(once("40 seconds"), script)
+    assert_crash_safe(once("40 seconds", timed=timed), script)
 
 
 def test_a_dedupe_step_needs_a_key_and_a_time_above_zero() -> None:

@@ -24,7 +24,7 @@ case class DedupeExec(child: SparkPlan, step: String, keys: Seq[Attribute], orde
   override def requiredChildDistribution: Seq[Distribution] = clusteredBy(keys) :: Nil
   override protected def withNewChildInternal(c: SparkPlan): DedupeExec = copy(child = c)
   override def stores: Seq[StoreSpec] = DedupeStores.of(keys.map(_.dataType))
-  override val stateStoreNames: Seq[String] = Seq(DedupeStores.Keys, DedupeStores.Expiry)
+  override val stateStoreNames: Seq[String] = Seq(DedupeStores.Keys, DedupeStores.Due)
 
   override protected def doExecute(): RDD[InternalRow] = {
     batch.foreach(b => OnceABatch.check(b, step))

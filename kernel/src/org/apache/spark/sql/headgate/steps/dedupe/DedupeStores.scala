@@ -7,7 +7,7 @@ import org.apache.spark.sql.types._
 /** How keys are known that have come: with the time of the row that passed, and by when they are forgotten. */
 object DedupeStores {
   val Keys: String = StoreShape.DefaultName
-  val Expiry = "expiry"
+  val Due = "due"
 
   def of(keyTypes: Seq[DataType]): Seq[StoreSpec] = {
     val keys = keyTypes.zipWithIndex.map { case (t, i) => StructField(s"key$i", t) }
@@ -16,7 +16,7 @@ object DedupeStores {
     Seq(
       StoreSpec(Keys, StructType(keys), StructType(StructField("first_time", TimestampType) :: Nil), KeyLayout.Plain,
         keys.indices),
-      StoreSpec(Expiry, byTime, StructType(StructField("none", BooleanType) :: Nil), KeyLayout.Range(Seq(0)),
+      StoreSpec(Due, byTime, StructType(StructField("none", BooleanType) :: Nil), KeyLayout.Range(Seq(0)),
         keys.indices.map(_ + 2)))
   }
 }
