@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries test test-quick test-long ui-screenshots lint format soak soak-kafka \
-	soak-state soak-pulsar soak-windows nemesis bench bench-lookup bench-windows \
+	soak-state soak-pulsar soak-windows nemesis bench bench-lookup bench-windows bench-join \
 	bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability bench-latency lock clean
 
 VENV := .venv
@@ -132,10 +132,13 @@ MINUTES ?= 30
 nemesis: setup $(ARCHIVE) ## real jobs under seeded faults of processes, network, broker, disk; MINUTES=180 SEED=17
 	@$(BIN)/python -m tests.nemesis.run --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(NEMESIS)
 
-bench: bench-lookup bench-windows bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability bench-latency ## all benchmarks
+bench: bench-lookup bench-windows bench-join bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability bench-latency ## all benchmarks
 
 bench-windows: setup $(BENCH) ## counts in 5-minute windows: Headgate, Spark's own aggregation, Java Flink
 	@$(BIN)/python -m bench.windows
+
+bench-join: setup ## two streams joined in time: Headgate, Spark's own stream-stream join
+	@$(BIN)/python -m bench.join
 
 bench-process: setup $(BENCH) ## running counts in Python: Headgate, Spark's transformWithState, PyFlink
 	@$(BIN)/python -m bench.process_functions

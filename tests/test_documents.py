@@ -13,7 +13,7 @@ import headgate as hg
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = ("getting-started.md", "extend.md", *(f"steps/{step}.md" for step in (
-    "lookup", "process", "sink", "source", "transform", "window",
+    "dedupe", "join", "lookup", "process", "sink", "source", "transform", "window",
 )))  # fmt: skip
 
 

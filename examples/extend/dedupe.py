@@ -48,7 +48,7 @@ class FirstOnly(hg.Process):
 class Dedupe(hg.StepKind):
     """`events.key_by("id").step("once", Dedupe(timedelta(hours=1)))`"""
 
-    kind = "dedupe"
+    kind = "first_only"
 
     def __init__(self, within: timedelta) -> None:
         self.within = within

@@ -1,4 +1,4 @@
-"""The kind `dedupe` in a job that is crashed at every point of a commit and resumed."""
+"""The kind `first_only` in a job that is crashed at every point of a commit and resumed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_each_key_passes_once_until_it_is_forgotten(
 def test_it_is_a_kind_like_any_other(job_driver: Callable[[hg.JobDef], JobDriver]) -> None:
     t = job_driver(job(timedelta(hours=1)))
     step = t.built.graph.step("once")
-    assert (step.kind, step.role, step.labels["within_seconds"]) == ("dedupe", "step", "3600.0")
+    assert (step.kind, step.role, step.labels["within_seconds"]) == ("first_only", "step", "3600.0")
     note = Dedupe.fits({"within_seconds": 3600.0}, {"within_seconds": 60.0}).note
     assert note == "keys seen so far are kept for 3600 s, new ones for 60 s"
 

@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headgate.api.job import Job, JobDef, job
-    from headgate.api.stream import Keyed, Lookup, Processed, SourceStream, Stream, Windowed
+    from headgate.api.stream import (
+        Deduped,
+        Joined,
+        Keyed,
+        Lookup,
+        Processed,
+        SourceStream,
+        Stream,
+        Windowed,
+    )
     from headgate.base.durations import Duration
     from headgate.base.errors import (
         GraphError,
@@ -66,6 +75,7 @@ if TYPE_CHECKING:
     from headgate.runtime.handle import RunHandle, start
     from headgate.runtime.home_probe import HomeUnseenError
     from headgate.snapshots.closure import DamagedError
+    from headgate.steps.join import Between, between
     from headgate.steps.lookup import Table, Wait
     from headgate.steps.process.arrow import ArrowContext, ArrowProcess, ColumnState, column_state
     from headgate.steps.process.declare import (
@@ -108,6 +118,8 @@ _WHERE = {
         "job",
     ),
     "headgate.api.stream": (
+        "Deduped",
+        "Joined",
         "Keyed",
         "Lookup",
         "Processed",
@@ -166,6 +178,10 @@ _WHERE = {
     ),
     "headgate.runtime.home_probe": ("HomeUnseenError",),
     "headgate.snapshots.closure": ("DamagedError",),
+    "headgate.steps.join": (
+        "Between",
+        "between",
+    ),
     "headgate.steps.lookup": (
         "Table",
         "Wait",
@@ -226,11 +242,13 @@ __all__ = [
     "ArrowContext",
     "ArrowProcess",
     "Batch",
+    "Between",
     "Checkpoints",
     "ColumnState",
     "ConsoleSink",
     "Context",
     "DamagedError",
+    "Deduped",
     "Duration",
     "EventTime",
     "Expr",
@@ -245,6 +263,7 @@ __all__ = [
     "Job",
     "JobDef",
     "JobFailedError",
+    "Joined",
     "KafkaSink",
     "KafkaSource",
     "Keyed",
@@ -286,6 +305,7 @@ __all__ = [
     "Window",
     "Windowed",
     "after_count",
+    "between",
     "column_state",
     "count_window",
     "event_time",

@@ -16,6 +16,8 @@ from headgate.graph.keys import key_fields
 from headgate.graph.operation import Transform
 from headgate.graph.plan import Node, Plan
 from headgate.graph.port import KeyedPort, Port
+from headgate.steps.dedupe import add_dedupe
+from headgate.steps.join import Between, SameWindow, Unmatched, Within, add_join
 from headgate.steps.lookup import Table, Wait, add_lookup
 from headgate.steps.process.declare import SideOutput
 from headgate.steps.process.own_kind import StepKind, add_own_step
@@ -287,6 +289,34 @@ class Processed(Stream):
         return self.side("errors")
 
 
+class Joined(Stream):
+    """The pairs of rows that a join gives."""
+
+    @property
+    def unmatched_left(self) -> Stream:
+        """The rows of the left stream without a match, as they came."""
+        return self.side("unmatched_left")
+
+    @property
+    def unmatched_right(self) -> Stream:
+        """The rows of the right stream without a match, as they came."""
+        return self.side("unmatched_right")
+
+    @property
+    def late(self) -> Stream:
+        """The rows that came too late or had no event time, as structs `left` and `right`."""
+        return self.side("late")
+
+
+class Deduped(Stream):
+    """The first row of each key."""
+
+    @property
+    def duplicates(self) -> Stream:
+        """The rows whose key had come before, as they came."""
+        return self.side("duplicates")
+
+
 class Keyed:
     """A stream with a key: what follows works on the rows of each key by themselves.
 
@@ -326,6 +356,64 @@ class Keyed:
         node = add_window(self._keyed, name, assigner, aggregates, early, allowed_lateness, panes)
         return Windowed(Port(self._keyed.port.plan, node))
 
+    def join(
+        self,
+        name: str,
+        other: Keyed,
+        *,
+        within: Between | Window,
+        where: Expr | None = None,
+        into: str | None = None,
+        take: Sequence[Expr] | None = None,
+        left_unmatched: Unmatched = "drop",
+        right_unmatched: Unmatched = "drop",
+    ) -> Joined:
+        """Pair the rows of this stream (left) and another (right) that have the same key.
+
+        Example:
+
+            orders.key_by("id").join(
+                "paid", payments.key_by("order_id"), within=hg.between("-1 minute", "1 hour"),
+                into="payment", left_unmatched="side")
+
+        Rows match if the right one's event time minus the left one's lies in `within`, or if both
+        are in the same window: `hg.tumbling(...)` or `hg.sliding(...)`. `where` is a further
+        condition, on the left row's columns and the right row as the struct `into` (by default
+        the name of the right stream's step). A pair has the left row's columns and that struct,
+        or, with `take`, columns or expressions of the right row. Rows without a match are dropped,
+        or leave with nulls ("null") or by `.unmatched_left` and `.unmatched_right` ("side"), as
+        soon as no match can come any more. What comes behind the watermark is in `.late`.
+        """
+        if not isinstance(other, Keyed):
+            raise GraphError(
+                "a join needs a second stream with a key",
+                step=name if isinstance(name, str) else None,
+                got=type(other).__name__,
+                remedy='give it one: other.key_by("column")',
+                location=user_location(),
+            )
+        node = add_join(
+            self._keyed,
+            name,
+            other._keyed,
+            within=_within(name, within),
+            where=where,
+            into=into,
+            take=take,
+            unmatched=(left_unmatched, right_unmatched),
+        )
+        return Joined(Port(self._keyed.port.plan, node))
+
+    def dedupe(self, name: str, *, within: Duration | None = None) -> Deduped:
+        """Let the first row of each key pass; later ones leave by `.duplicates`.
+
+        Example: `events.key_by("id").dedupe("once", within="1 hour")`
+
+        A key is forgotten `within` after the row that passed, by event time if the stream has one,
+        else by the time of batches; without `within` it is known for ever.
+        """
+        return Deduped(Port(self._keyed.port.plan, add_dedupe(self._keyed, name, within)))
+
     def step(self, name: str, kind: StepKind) -> Processed:
         """A step of a kind of your own.
 
@@ -343,3 +431,20 @@ class Keyed:
         ['value']
         """
         return Processed(Port(self._keyed.port.plan, add_own_step(self._keyed, name, kind)))
+
+
+def _within(step: str, within: object) -> Within:
+    """What decides which rows match by their time."""
+    if isinstance(within, Between):
+        return within
+    if isinstance(within, Window):
+        config = within.config()
+        if config["type"] in ("tumbling", "sliding"):
+            return SameWindow(config, str(within))
+    raise GraphError(
+        "within must be hg.between(...), hg.tumbling(...) or hg.sliding(...)",
+        step=step if isinstance(step, str) else None,
+        got=str(within),
+        remedy='use one of the three, for instance hg.between("-10 minutes", "1 hour")',
+        location=user_location(),
+    )

@@ -56,6 +56,20 @@ def parse_duration(value: Duration, *, what: str = "duration") -> timedelta:
     return _reasonable(seconds, value, what)
 
 
+def parse_signed(value: Duration, *, what: str = "duration") -> timedelta:
+    """Read a duration that may be negative.
+
+    >>> parse_signed("-10 minutes"), parse_signed("1 hour")
+    (datetime.timedelta(days=-1, seconds=85800), datetime.timedelta(seconds=3600))
+    """
+    if isinstance(value, timedelta):
+        size = parse_duration(abs(value), what=what)
+        return -size if value < timedelta(0) else size
+    if isinstance(value, str) and value.strip().startswith("-"):
+        return -parse_duration(value.strip()[1:], what=what)
+    return parse_duration(value, what=what)
+
+
 def _reasonable(seconds: float, value: Duration, what: str) -> timedelta:
     if seconds > LONGEST.total_seconds():
         raise UsageError(
@@ -93,7 +107,11 @@ def spell_duration(value: timedelta) -> str:
 
     >>> spell_duration(timedelta(days=7)), spell_duration(timedelta(minutes=90))
     ('7 days', '90 minutes')
+    >>> spell_duration(timedelta(minutes=-10))
+    '-10 minutes'
     """
+    if value < timedelta(0):
+        return f"-{spell_duration(-value)}"
     millis = round(value.total_seconds() * 1000)
     units = {"day": 86_400_000, "hour": 3_600_000, "minute": 60_000, "second": 1000}
     for unit, size in units.items():

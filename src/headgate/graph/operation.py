@@ -222,6 +222,11 @@ class Operation:
         """What its author declared that a replay finds again; None if state has no such names."""
         return None
 
+    @property
+    def passing_columns(self) -> tuple[str, ...]:
+        """Columns of its state that no two runs share: times of the clock, numbers by batch."""
+        return ()
+
     @classmethod
     def fits(cls, old: Mapping[str, Any], new: Mapping[str, Any], gains: Sequence[str]) -> Fit:
         """Whether state under an old config goes on under a new one; the layouts fit by now.

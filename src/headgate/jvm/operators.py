@@ -1,4 +1,4 @@
-"""The kernel's operators on DataFrames: decode, lookup, windows and process functions."""
+"""The kernel's operators on DataFrames: decode, lookup, windows, joins and process functions."""
 
 from __future__ import annotations
 
@@ -193,6 +193,51 @@ def process(
     return as_frame(
         api.apply(java_frame(stream), java_frame(mapped), json.dumps(dict(spec))), spark
     )
+
+
+def join(
+    stream: DataFrame, spec: Mapping[str, Any], *, pairs: DataFrame, where: Column | None
+) -> DataFrame:
+    """The join of two streams whose rows are in one; `spec` says what matches.
+
+    `pairs` is an empty stream with the columns that `where` is over.
+    """
+    spark = stream.sparkSession
+    java = kernel_api(spark, "JoinApi").apply(
+        java_frame(stream),
+        json.dumps(dict(spec)),
+        java_frame(pairs),
+        None if where is None else java_column(where),
+    )
+    return as_frame(java, spark)
+
+
+def dedupe(
+    stream: DataFrame,
+    *,
+    step: str,
+    keys: Sequence[str],
+    order: Sequence[str],
+    time: str | None,
+    within: int,
+    mark: str,
+) -> DataFrame:
+    """The stream with a column `mark` that is true in rows whose key has come before.
+
+    Keys are forgotten `within` microseconds after the row that passed, by the column `time` or by
+    the clock; 0: never.
+    """
+    spark = stream.sparkSession
+    java = kernel_api(spark, "DedupeApi").apply(
+        java_frame(stream),
+        step,
+        java_list(spark, keys),
+        java_list(spark, order),
+        time,
+        within,
+        mark,
+    )
+    return as_frame(java, spark)
 
 
 def _window_api(spark: SparkSession) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from headgate.base.errors import NotFoundError, UsageError
+from headgate.graph.hidden import PREFIX
 from headgate.snapshots.layouts import Layout
 from headgate.snapshots.snapshot import Snapshot
 
@@ -85,7 +86,11 @@ class StateShape:
     def beside_key(layout: Layout) -> list[str]:
         """What tells rows of the same key apart, for instance the end of their window."""
         fields = [str(field["name"]) for field in layout["key"]["fields"]]
-        return [name for at, name in enumerate(fields) if at not in layout["partition_by"]]
+        return [
+            name
+            for at, name in enumerate(fields)
+            if at not in layout["partition_by"] and not name.startswith(PREFIX)
+        ]
 
     def is_named(self, step: str) -> bool:
         """Whether the parts of the state have names that the step's author declared."""
@@ -102,7 +107,7 @@ class StateShape:
 
     def many(self, step: str, name: str) -> bool:
         """Whether a key may have several rows of it; a table has one, waiting rows are many."""
-        return name != ROWS and not self.is_named(step)
+        return not self.is_named(step) and (name != ROWS or "number" in self.apart(step, name))
 
     def apart(self, step: str, name: str) -> list[str]:
         """What tells the rows of a key apart, if there can be several."""

@@ -1,5 +1,7 @@
 """Headgate's own kinds, all of them: importing this module makes them known by name."""
 
+from headgate.steps.dedupe import DedupeStep
+from headgate.steps.join import JoinStep
 from headgate.steps.lookup import LookupStep, TableStep
 from headgate.steps.process.step import ProcessStep
 from headgate.steps.sink import SinkStep
@@ -10,7 +12,9 @@ from headgate.steps.stateless.union import Union
 from headgate.steps.window import WindowStep
 
 __all__ = [
+    "DedupeStep",
     "Drop",
+    "JoinStep",
     "LookupStep",
     "ProcessStep",
     "Select",

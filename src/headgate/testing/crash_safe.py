@@ -63,7 +63,8 @@ def _outcome(
         for step in steps:
             if step.role == "sink":
                 found[f"the rows of {step.id}"] = _sorted(driver.rows(step.id))
-            names = driver.built.node(step.id).operation.state_names
+            operation = driver.built.node(step.id).operation
+            names = operation.state_names
             if names is not None:
                 # by name: the step's rows also have times of the clock, which no two runs share
                 for name in names:
@@ -71,6 +72,9 @@ def _outcome(
                     found[f"the state {name} of {step.id}"] = _sorted(rows)
             elif step.stateful:
                 rows = driver.state(step.id).all()
+                for row in rows:
+                    for name in operation.passing_columns:
+                        del row["row"][name]
                 # without the end of rows with a ttl, which may be a time of the clock as well
                 kept = [{k: v for k, v in row.items() if k != "expires"} for row in rows]
                 found[f"the state of {step.id}"] = _sorted(kept)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import IntegerType, StructType
+from pyspark.sql.types import StructType
 
 from headgate import jvm
+from headgate.compile.order import TIE, place, time_of, with_ties
 from headgate.compile.rows import union_of
 from headgate.graph.hidden import EVENT_TIME, POSITION, PREFIX
 from headgate.graph.plan import Node
@@ -22,8 +23,6 @@ from headgate.steps.process.task import task_function
 from headgate.steps.process.wire import KEY, ROW, Wire, out_struct
 
 INPUT = "__hg_input"
-TIE = "__hg_tie"
-_TIE = "struct<pane: int, row: bigint>"
 
 
 def row_codec(handler: Handler, schema: StructType) -> Record | None:
@@ -39,29 +38,13 @@ def input_frame(shape: Shape, input: int, rows: DataFrame, keys: Sequence[str]) 
     The rows' types stand in the null columns of the other inputs, so they are made from the graph.
     """
     taken = _taken(shape.inputs[input], rows)
-    time = F.col(EVENT_TIME) if EVENT_TIME in rows.columns else F.lit(None).cast("timestamp")
-    if POSITION in rows.columns:
-        place = [F.col(POSITION)]
-    else:
-        place = [F.lit(None).cast("long").alias(POSITION), _tie(rows).alias(TIE)]
     return rows.select(
         *[F.col(f"`{k}`").alias(f"{KEY}{n}") for n, k in enumerate(keys)],
         F.lit(input).cast("tinyint").alias(INPUT),
-        *place,
-        time.alias(EVENT_TIME),
+        *place(rows),
+        time_of(rows),
         F.struct(*[F.col(f"`{name}`") for name in taken]).alias(f"{ROW}{input}"),
     )
-
-
-def _tie(rows: DataFrame) -> Column:
-    """The order of rows that have no position but the same time: panes of a window one by one.
-
-    Beyond that any order will do that a replay finds again; rows that are alike are one as another.
-    """
-    numbered = "pane" in rows.columns and rows.schema["pane"].dataType == IntegerType()
-    pane = F.col("pane") if numbered else F.lit(None).cast("int")
-    seen = [F.col(f"`{name}`") for name in rows.columns if not name.startswith(PREFIX)]
-    return F.struct(pane.alias("pane"), F.xxhash64(F.to_json(F.struct(*seen))).alias("row"))
 
 
 def _taken(handler: Handler, rows: DataFrame) -> list[str]:
@@ -84,10 +67,8 @@ def step_frame(
     types = {n: f.schema[n].dataType for f in inputs for n in f.columns if n.startswith(ROW)}
     columns = [c for c in inputs[0].columns if not c.startswith(ROW) and c != TIE]
     full = []
-    if any(TIE in frame.columns for frame in inputs):
-        columns.append(TIE)
-        none = F.lit(None).cast(_TIE)
-        inputs = [f if TIE in f.columns else f.withColumn(TIE, none) for f in inputs]
+    inputs = with_ties(list(inputs))
+    columns += [TIE] if TIE in inputs[0].columns else []
     for frame in inputs:
         rows = [
             F.col(name) if name in frame.columns else F.lit(None).cast(types[name]).alias(name)

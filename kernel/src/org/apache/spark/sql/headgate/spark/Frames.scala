@@ -12,6 +12,9 @@ import org.apache.spark.sql.types.StructType
 object Frames {
   def plan(df: ApiFrame): LogicalPlan = classic(df).queryExecution.analyzed
 
+  /** The plan when the optimizer has seen it. */
+  def optimized(df: ApiFrame): LogicalPlan = classic(df).queryExecution.optimizedPlan
+
   def session(df: ApiFrame): Session = classic(df).sparkSession
 
   /** The rows of a plan, in the session of another DataFrame. */

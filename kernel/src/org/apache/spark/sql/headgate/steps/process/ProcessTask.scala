@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.headgate.counters.{NamedCounter, StepCounter}
 import org.apache.spark.sql.headgate.failures.{Coded, CodedStateException}
 import org.apache.spark.sql.headgate.spark.{OpenStores, PythonFailures}
-import org.apache.spark.sql.headgate.steps.core.{KeySort, SortLimits, StepTask}
+import org.apache.spark.sql.headgate.steps.core.{KeySort, LeastTimes, SortLimits, StepTask, TimeStore}
 import org.apache.spark.sql.headgate.store.CachedStore
 import org.apache.spark.sql.headgate.testing.TaskFailures
 import org.apache.spark.sql.headgate.time.LeastDeadline

@@ -1,4 +1,4 @@
-package org.apache.spark.sql.headgate.steps.process
+package org.apache.spark.sql.headgate.steps.core
 
 import scala.collection.mutable
 
@@ -62,6 +62,22 @@ final class TimeStore(store: StateStore, keyTypes: Seq[DataType], known: Long) {
       }
     } finally times.close()
     unknown.foreach(store.remove(_))
+  }
+
+  /**
+   * What `rows` makes of all that is due, earliest first: of a key, its time and the timer's number.
+   * All of it is to be taken, and what has been taken is in the store no more.
+   */
+  def take(limit: Long)(rows: (UnsafeRow, Long, Int) => Iterator[InternalRow]): Iterator[InternalRow] = {
+    val times = scan()
+    val entries = Iterator.continually {
+      val entry = if (times.hasNext) times.next().key else null
+      if (entry != null && entry.getLong(0) <= limit) entry.copy() else { times.close(); null }
+    }
+    entries.takeWhile(_ != null).flatMap { entry =>
+      store.remove(entry)
+      rows(keyOf(entry).copy(), entry.getLong(0), entry.getInt(1))
+    }
   }
 
   def first: Option[Long] = {

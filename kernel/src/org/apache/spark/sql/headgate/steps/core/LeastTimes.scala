@@ -1,4 +1,4 @@
-package org.apache.spark.sql.headgate.steps.process
+package org.apache.spark.sql.headgate.steps.core
 
 import java.util.concurrent.ConcurrentHashMap
 
