@@ -290,30 +290,63 @@ class Processed(Stream):
 
 
 class Joined(Stream):
-    """The pairs of rows that a join gives."""
+    """The pairs of rows that a join gives.
+
+    >>> order = hg.topic("log:orders", schema="id BIGINT, at TIMESTAMP")
+    >>> orders = job.source("orders", order, event_time=hg.event_time("at")).key_by("id")
+    >>> payment = hg.topic("log:payments", schema="order BIGINT, paid TIMESTAMP")
+    >>> payments = job.source("payments", payment, event_time=hg.event_time("paid"))
+    >>> paid = orders.join(
+    ...     "paid", payments.key_by("order"), within=hg.between("0 seconds", "1 hour"),
+    ...     into="payment", left_unmatched="side", right_unmatched="side")
+    >>> paid.columns
+    ['id', 'at', 'payment']
+    """
 
     @property
     def unmatched_left(self) -> Stream:
-        """The rows of the left stream without a match, as they came."""
+        """The rows of the left stream without a match, as they came.
+
+        >>> paid.unmatched_left.columns
+        ['id', 'at']
+        """
         return self.side("unmatched_left")
 
     @property
     def unmatched_right(self) -> Stream:
-        """The rows of the right stream without a match, as they came."""
+        """The rows of the right stream without a match, as they came.
+
+        >>> paid.unmatched_right.columns
+        ['order', 'paid']
+        """
         return self.side("unmatched_right")
 
     @property
     def late(self) -> Stream:
-        """The rows that came too late or had no event time, as structs `left` and `right`."""
+        """The rows that came too late or had no event time, as structs `left` and `right`.
+
+        >>> paid.late.columns
+        ['left', 'right']
+        """
         return self.side("late")
 
 
 class Deduped(Stream):
-    """The first row of each key."""
+    """The first row of each key.
+
+    >>> events = job.source("events", hg.topic("log:events", schema="id STRING, value BIGINT"))
+    >>> once = events.key_by("id").dedupe("once", within="1 hour")
+    >>> once.columns
+    ['id', 'value']
+    """
 
     @property
     def duplicates(self) -> Stream:
-        """The rows whose key had come before, as they came."""
+        """The rows whose key had come before, as they came.
+
+        >>> once.duplicates.columns
+        ['id', 'value']
+        """
         return self.side("duplicates")
 
 
@@ -370,12 +403,6 @@ class Keyed:
     ) -> Joined:
         """Pair the rows of this stream (left) and another (right) that have the same key.
 
-        Example:
-
-            orders.key_by("id").join(
-                "paid", payments.key_by("order_id"), within=hg.between("-1 minute", "1 hour"),
-                into="payment", left_unmatched="side")
-
         Rows match if the right one's event time minus the left one's lies in `within`, or if both
         are in the same window: `hg.tumbling(...)` or `hg.sliding(...)`. `where` is a further
         condition, on the left row's columns and the right row as the struct `into` (by default
@@ -383,6 +410,11 @@ class Keyed:
         or, with `take`, columns or expressions of the right row. Rows without a match are dropped,
         or leave with nulls ("null") or by `.unmatched_left` and `.unmatched_right` ("side"), as
         soon as no match can come any more. What comes behind the watermark is in `.late`.
+
+        >>> keyed.join(
+        ...     "next", visits.key_by("page"), within=hg.between("1 second", "10 minutes"),
+        ...     into="then", where="id <> then.id").columns
+        ['id', 'page', 'at', 'then']
         """
         if not isinstance(other, Keyed):
             raise GraphError(
@@ -407,10 +439,11 @@ class Keyed:
     def dedupe(self, name: str, *, within: Duration | None = None) -> Deduped:
         """Let the first row of each key pass; later ones leave by `.duplicates`.
 
-        Example: `events.key_by("id").dedupe("once", within="1 hour")`
-
         A key is forgotten `within` after the row that passed, by event time if the stream has one,
         else by the time of batches; without `within` it is known for ever.
+
+        >>> keyed.dedupe("first_visit", within="1 day").columns
+        ['id', 'page', 'at']
         """
         return Deduped(Port(self._keyed.port.plan, add_dedupe(self._keyed, name, within)))
 

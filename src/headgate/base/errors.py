@@ -119,7 +119,7 @@ class GraphError(HeadgateError):
 
     >>> hg.sliding("1 minute", every="1 hour")
     Traceback (most recent call last):
-    headgate.base.errors.GraphError: windows that begin further apart than they are long ...
+    headgate.base.errors.GraphError: every must be at most the size of the windows, 1 minute, ...
     """
 
     code = "INVALID_GRAPH"

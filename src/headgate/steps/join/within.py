@@ -15,7 +15,11 @@ _US = timedelta(microseconds=1)
 
 @dataclass(frozen=True)
 class Between:
-    """How far the right row's time may be from the left one's; made by `between`."""
+    """How far the right row's time may be from the left one's; made by `between`.
+
+    >>> print(hg.between("-10 minutes", "1 hour"))
+    between -10 minutes and 1 hour
+    """
 
     lower: timedelta
     upper: timedelta
