@@ -10,7 +10,7 @@ import org.apache.spark.sql.headgate.batch.{BatchGuards, JobClock, OnceABatch, S
 import org.apache.spark.sql.headgate.commit.{Fence, HomeProbe}
 import org.apache.spark.sql.headgate.counters.Counters
 import org.apache.spark.sql.headgate.sinks.core.SinkProvider
-import org.apache.spark.sql.headgate.spark.{Frames, RunningQuery, Sessions}
+import org.apache.spark.sql.headgate.spark.{Frames, QueryHadoop, RunningQuery, Sessions}
 import org.apache.spark.sql.headgate.testing.Failpoints
 import org.apache.spark.sql.headgate.time.{Drained, JobTimes}
 import org.apache.spark.sql.streaming.{StreamingQuery, Trigger}
@@ -63,7 +63,7 @@ object QueryApi {
   def forget(runId: String): Unit = {
     val id = UUID.fromString(runId)
     Counters.forget(id); OnceABatch.forget(id); StopAfterBatch.forget(id)
-    JobTimes.forget(id); Drained.forget(id)
+    JobTimes.forget(id); Drained.forget(id); QueryHadoop.forget(id)
   }
 
   private def hadoop(session: ApiSession): Configuration =
