@@ -256,8 +256,8 @@ IN_THE_FILE = [
         ("'my shop' is not a name for a job", "rename the job"),
     ),
     Mistake(
-        "checkpoints without a pause",
-        "import headgate as hg\n@hg.job('s', checkpoints=hg.Checkpoints(every='0 seconds'))\n"
+        "checkpoints too close to each other",
+        "import headgate as hg\n@hg.job('s', checkpoints=hg.Checkpoints(every='1 millisecond'))\n"
         "def shop(job): ...\n",
         ("Checkpoints.every is too short", "10 milliseconds or more", "use a longer time"),
     ),

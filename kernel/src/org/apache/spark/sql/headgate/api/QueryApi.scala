@@ -18,7 +18,8 @@ import org.apache.spark.sql.streaming.{StreamingQuery, Trigger}
 object QueryApi {
 
   /**
-   * Starts a job's query; everyMs < 0: it ends when it has read what is there.
+   * Starts a job's query; everyMs < 0: it ends when it has read what is there; 0: batches follow on each
+   * other while there is input.
    *
    * @param drain     when all is read, a last batch ends event time: every window is closed
    * @param eventTime the sources that have event time, see JobTime; empty if there is none
@@ -29,7 +30,8 @@ object QueryApi {
     val sink = new SinkProvider().getTable(df.schema, Array.empty, new java.util.HashMap[String, String]())
     JobTimes.starting(session, eventTime)(Drained.starting(session, drain)(
       RunningQuery.start(df, name, checkpoint, sink, Map("spec" -> spec),
-        if (everyMs < 0) Trigger.AvailableNow() else Trigger.ProcessingTime(everyMs),
+        // with no interval at all Spark never asks the clock, and so would not see a stop while it is idle
+        if (everyMs < 0) Trigger.AvailableNow() else Trigger.ProcessingTime(math.max(1L, everyMs)),
         new JobClock(session))))
   }
 
