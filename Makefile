@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries test test-quick test-long ui-screenshots lint format soak soak-kafka \
 	soak-state soak-pulsar soak-windows nemesis bench bench-lookup bench-windows bench-join \
-	bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability bench-latency lock clean
+	bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability bench-latency bench-small-batch lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -132,7 +132,7 @@ MINUTES ?= 30
 nemesis: setup $(ARCHIVE) ## real jobs under seeded faults of processes, network, broker, disk; MINUTES=180 SEED=17
 	@$(BIN)/python -m tests.nemesis.run --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(NEMESIS)
 
-bench: bench-lookup bench-windows bench-join bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability bench-latency ## all benchmarks
+bench: bench-lookup bench-windows bench-join bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability bench-latency bench-small-batch ## all benchmarks
 
 bench-windows: setup $(BENCH) ## counts in 5-minute windows: Headgate, Spark's own aggregation, Java Flink
 	@$(BIN)/python -m bench.windows
@@ -160,6 +160,9 @@ bench-durability: setup ## checkpoints that survive a power cut against those th
 
 bench-latency: setup $(BENCH) ## produce to read_committed: Headgate, Java Flink (about 25 minutes; LATENCY="--rates 1000" for fewer)
 	@$(BIN)/python -m bench.latency $(LATENCY)
+
+bench-small-batch: setup ## what a batch of few rows costs; AGAINST=../before compares two source trees
+	@$(BIN)/python -m bench.small_batch $(if $(AGAINST),--against $(AGAINST))
 
 bench-lookup: setup $(BENCH) ## two lookups over 4,000,000 orders: Headgate, Spark in Python, Java Flink
 	@$(BIN)/python -m bench.lookup

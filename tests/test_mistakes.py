@@ -255,8 +255,8 @@ IN_THE_FILE = [
         ("a job's name must be a letter", "got 'my shop'", "rename the job"),
     ),
     Mistake(
-        "checkpoints without a pause",
-        "import headgate as hg\n@hg.job('s', checkpoints=hg.Checkpoints(every='0 seconds'))\n"
+        "checkpoints too close to each other",
+        "import headgate as hg\n@hg.job('s', checkpoints=hg.Checkpoints(every='1 millisecond'))\n"
         "def shop(job): ...\n",
         (
             "Checkpoints.every must be at least 10 milliseconds",

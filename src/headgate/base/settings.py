@@ -20,6 +20,9 @@ class Checkpoints:
     job resumes exactly after a power cut. With ``"process"`` checkpoints survive the death of any
     process, but not a power cut or a crash of the operating system.
 
+    With ``every="0 seconds"`` one batch follows on the other while there is input, and none runs
+    without: the least latency, for a source that is asked about a hundred times a second.
+
     A batch that takes longer than ``timeout`` fails, and the restart strategy decides what comes
     next; without one a batch may take as long as it needs.
 
@@ -39,9 +42,10 @@ class Checkpoints:
     history: int = 100_000
 
     def __post_init__(self) -> None:
-        if parse_duration(self.every, what="Checkpoints.every") < SHORTEST:
+        every = parse_duration(self.every, what="Checkpoints.every")
+        if timedelta(0) < every < SHORTEST:
             raise UsageError(
-                "Checkpoints.every must be at least 10 milliseconds",
+                "Checkpoints.every must be 0 seconds, or at least 10 milliseconds",
                 got=repr(self.every),
                 remedy='a checkpoint is a micro-batch; use for example every="1 second"',
             )

@@ -53,6 +53,14 @@ _DEFAULTS = {
     # an executor that died is noticed sooner than by three tries of five seconds
     "spark.shuffle.io.retryWait": "1s",
 }
+# Without Spark's own pages nobody reads what it keeps for them, and writes down in every batch.
+_NO_PAGES = {
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "40",
+    "spark.ui.retainedTasks": "400",
+}
 # blocks do not leave the machine: compressing them costs more than it saves
 _LOCAL = {"spark.shuffle.compress": "false", "spark.shuffle.spill.compress": "false"}
 
@@ -80,6 +88,7 @@ def get_session(
     where = master or os.environ.get("HEADGATE_MASTER") or "local[*]"
     settings = {
         **_DEFAULTS,
+        **({} if (conf or {}).get("spark.ui.enabled") == "true" else _NO_PAGES),
         **(_LOCAL if where.startswith("local[") else {}),
         **(conf or {}),
         **_FIXED,
@@ -106,7 +115,7 @@ def setting_origin(name: str) -> str | None:
     """Who has set one of Spark's settings: Headgate, by default or for good; nobody of us: None."""
     if name in _FIXED:
         return "headgate"
-    return "default" if name in _DEFAULTS or name in _LOCAL else None
+    return "default" if name in {*_DEFAULTS, *_LOCAL, *_NO_PAGES} else None
 
 
 def _without_py4j(record: logging.LogRecord) -> bool:

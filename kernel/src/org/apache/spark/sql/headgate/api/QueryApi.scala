@@ -11,7 +11,7 @@ import org.apache.spark.sql.headgate.commit.{Fence, HomeProbe}
 import org.apache.spark.sql.headgate.counters.Counters
 import org.apache.spark.sql.headgate.sinks.core.{JobSpec, SinkProvider}
 import org.apache.spark.sql.headgate.sinks.python.{PythonBatchWriter, PythonWriters}
-import org.apache.spark.sql.headgate.spark.{Frames, RunningQuery, Sessions}
+import org.apache.spark.sql.headgate.spark.{Frames, QueryHadoop, RunningQuery, Sessions}
 import org.apache.spark.sql.headgate.testing.Failpoints
 import org.apache.spark.sql.headgate.time.{Drained, JobTimes}
 import org.apache.spark.sql.streaming.{StreamingQuery, Trigger}
@@ -19,7 +19,8 @@ import org.apache.spark.sql.streaming.{StreamingQuery, Trigger}
 object QueryApi {
 
   /**
-   * Starts a job's query; everyMs < 0: it ends when it has read what is there.
+   * Starts a job's query; everyMs < 0: it ends when it has read what is there; 0: batches follow on each
+   * other while there is input.
    *
    * @param drain     when all is read, a last batch ends event time: every window is closed
    * @param eventTime the sources that have event time, see JobTime; empty if there is none
@@ -30,7 +31,8 @@ object QueryApi {
     val sink = new SinkProvider().getTable(df.schema, Array.empty, new java.util.HashMap[String, String]())
     JobTimes.starting(session, eventTime)(Drained.starting(session, drain)(
       RunningQuery.start(df, name, checkpoint, sink, Map("spec" -> spec),
-        if (everyMs < 0) Trigger.AvailableNow() else Trigger.ProcessingTime(everyMs),
+        // with no interval at all Spark never asks the clock, and so would not see a stop while it is idle
+        if (everyMs < 0) Trigger.AvailableNow() else Trigger.ProcessingTime(math.max(1L, everyMs)),
         new JobClock(session))))
   }
 
@@ -70,7 +72,7 @@ object QueryApi {
   def forget(runId: String): Unit = {
     val id = UUID.fromString(runId)
     Counters.forget(id); OnceABatch.forget(id); StopAfterBatch.forget(id)
-    JobTimes.forget(id); Drained.forget(id)
+    JobTimes.forget(id); Drained.forget(id); QueryHadoop.forget(id)
   }
 
   private def hadoop(session: ApiSession): Configuration =

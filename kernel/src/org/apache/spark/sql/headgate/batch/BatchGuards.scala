@@ -7,7 +7,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.headgate.failures.{Coded, CodedFailure}
-import org.apache.spark.sql.headgate.spark.{RunningBatch, Session, Sessions}
+import org.apache.spark.sql.headgate.spark.{QueryHadoop, RunningBatch, Session}
 
 /** Throws if a batch must not go on. */
 trait BatchGuard {
@@ -32,7 +32,7 @@ object BatchGuards {
   def check(session: Session): Unit = if (!guards.isEmpty) {
     RunningBatch.of(session).foreach { batch =>
       val folder = new Path(batch.checkpointLocation).getParent
-      Option(guards.get(nameOf(folder, Sessions.hadoop(session)))).foreach(_.check())
+      Option(guards.get(nameOf(folder, QueryHadoop.of(session)))).foreach(_.check())
     }
   }
 

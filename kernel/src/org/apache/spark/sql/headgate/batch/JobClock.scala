@@ -21,12 +21,19 @@ final class JobClock(session: Session) extends Clock {
   override def nanoTime(): Long = system.nanoTime()
 
   override def waitTillTime(target: Long): Long = {
-    var now = getTimeMillis()
-    while (now < target && !behind && !StopAfterBatch.betweenBatches(session) && !triggerRequested) {
-      Thread.sleep(math.min(JobClock.LookEveryMs, target - now))
-      now = getTimeMillis()
+    // whoever asks for something rings, and must not do so between a look and the wait
+    JobClock.bell.synchronized {
+      var now = getTimeMillis()
+      // looked at also if the time is over already, as it is after each look at the sources if the
+      // interval is short: an idle query would never see a stop
+      var ends = StopAfterBatch.betweenBatches(session)
+      while (!ends && now < target && !behind && !triggerRequested) {
+        JobClock.bell.wait(math.min(JobClock.LookEveryMs, target - now))
+        now = getTimeMillis()
+        ends = StopAfterBatch.betweenBatches(session)
+      }
+      now
     }
-    now
   }
 
   private def triggerRequested: Boolean =
@@ -38,11 +45,19 @@ final class JobClock(session: Session) extends Clock {
 object JobClock {
   /** Tests move processing time on with this setting instead of sleeping. */
   val OffsetKey = "spark.headgate.clock.offset.ms"
+  // for a clock that is moved by hand: all else rings
   private val LookEveryMs = 50L
+  private val bell = new Object
   private val requested = ConcurrentHashMap.newKeySet[UUID]()
 
   /** Lets the query's next trigger begin now. */
-  def triggerNow(queryRunId: String): Unit = requested.add(UUID.fromString(queryRunId))
+  def triggerNow(queryRunId: String): Unit = {
+    requested.add(UUID.fromString(queryRunId))
+    ring()
+  }
+
+  /** Queries that wait for their next trigger look at once whether they need. */
+  private[batch] def ring(): Unit = bell.synchronized(bell.notifyAll())
 
   def offset(session: Session): Long = session.conf.getOption(OffsetKey).fold(0L)(_.toLong)
 }

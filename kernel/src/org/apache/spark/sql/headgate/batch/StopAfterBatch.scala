@@ -15,7 +15,10 @@ import org.apache.spark.sql.headgate.spark.{RunningQuery, Session}
 object StopAfterBatch {
   private val requested = ConcurrentHashMap.newKeySet[UUID]()
 
-  def request(queryRunId: String): Unit = requested.add(UUID.fromString(queryRunId))
+  def request(queryRunId: String): Unit = {
+    requested.add(UUID.fromString(queryRunId))
+    JobClock.ring()
+  }
 
   /** Called on the query's thread after the sinks of a batch have committed. */
   def batchEnds(session: Session, queryRunId: UUID): Unit =

@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.headgate.counters.{Counters, StepCounter}
-import org.apache.spark.sql.headgate.spark.Session
+import org.apache.spark.sql.headgate.spark.{GeneratedCode, Session}
 
 /**
  * Every user of a shared stream fed in one pass: each row of the child is tried on each branch and
@@ -39,6 +39,9 @@ case class SplitExec(child: SparkPlan, conditions: Seq[Seq[Expression]],
     output: Seq[Attribute]) extends UnaryExecNode {
   override def producedAttributes: AttributeSet = AttributeSet(output)
   override protected def withNewChildInternal(c: SparkPlan): SplitExec = copy(child = c)
+
+  // Spark describes the plan of every batch, twice: this one would be pages of structs
+  override def stringArgs: Iterator[Any] = Iterator(s"${values.length} branches", output.map(_.name))
 
   // Rows stay where they are. If every branch passes the partitioning columns on as they are, the
   // output is partitioned by them too, and the next keyed step needs no shuffle.
@@ -73,18 +76,13 @@ private final class SplitRows(rows: Iterator[InternalRow], in: Seq[Attribute],
     riderValues: Seq[Expression]) extends Iterator[InternalRow] {
   private def predicate(e: Expression): BasePredicate = e match {
     case Literal.TrueLiteral => null
-    case other => val p = Predicate.create(other, in); p.initialize(0); p
+    case other => GeneratedCode.predicate(other, in)
   }
   private val tests: Array[Array[BasePredicate]] = conditions.map(_.map(predicate).toArray).toArray
   private val counts: Array[Array[StepCounter]] = counters.map(_.toArray).toArray
-  private def projection(of: Seq[Expression]): UnsafeProjection = {
-    val p = GenerateProjection(of, in)
-    p.initialize(0)
-    p
-  }
-  private val makers: Array[UnsafeProjection] = values.map(projection).toArray
+  private val makers: Array[UnsafeProjection] = values.map(GeneratedCode.projection(_, in)).toArray
   private val isRiding = riderTest.map(predicate).orNull
-  private val rider = riderTest.map(_ => projection(riderValues)).orNull
+  private val rider = riderTest.map(_ => GeneratedCode.projection(riderValues, in)).orNull
   private val branches = makers.length
 
   private var row: InternalRow = null
@@ -122,12 +120,4 @@ private final class SplitRows(rows: Iterator[InternalRow], in: Seq[Attribute],
     out = null
     r
   }
-}
-
-private object GenerateProjection {
-  import org.apache.spark.sql.catalyst.expressions.codegen.GenerateUnsafeProjection
-  /** With common subexpressions evaluated once: composed select steps repeat them. */
-  def apply(of: Seq[Expression], in: Seq[Attribute]): UnsafeProjection =
-    GenerateUnsafeProjection.generate(
-      of.map(BindReferences.bindReference(_, in)), subexpressionEliminationEnabled = true)
 }

@@ -81,9 +81,14 @@ object RunningQuery {
 
   /** Starts a query with a clock of our own. */
   def start(df: ApiFrame, name: String, checkpoint: String, sink: Table, options: Map[String, String],
-      trigger: Trigger, clock: Clock): StreamingQuery =
-    Frames.session(df).sessionState.streamingQueryManager.startQuery(
+      trigger: Trigger, clock: Clock): StreamingQuery = {
+    val session = Frames.session(df)
+    val plans = KeptPlans.setting(session)
+    val query = session.sessionState.streamingQueryManager.startQuery(
       userSpecifiedName = Some(name), userSpecifiedCheckpointLocation = Some(checkpoint),
       df = df.asInstanceOf[DataFrame], extraOptions = options, sink = sink,
       outputMode = OutputMode.Append(), trigger = trigger, triggerClock = clock)
+    KeptPlans.serve(query, plans)
+    query
+  }
 }

@@ -58,7 +58,7 @@ trait StateOperator extends StateStoreWriter { self: SparkPlan =>
     val info = getStateInfo
     val shapes = stores
     val conf = new StateStoreConf(session.sessionState.conf)
-    val hadoop = Sessions.broadcastHadoop(session)
+    val hadoop = QueryHadoop.broadcast(session)
     val coordinator = session.sessionState.streamingQueryManager.stateStoreCoordinator
     val other = second.getOrElse(sparkContext.parallelize(Seq.empty[InternalRow], info.numPartitions))
     input.stateStoreAwareZipPartitions(other, info, stateStoreNames, coordinator) { (partition, rows, others) =>
@@ -66,10 +66,10 @@ trait StateOperator extends StateStoreWriter { self: SparkPlan =>
     }
   }
 
-  /** Commits every store of the task, then reports their ids and sizes to the driver. */
+  /** Commits the stores of the task side by side, then reports their ids and sizes to the driver. */
   protected def commitStores(opened: OpenStores): Unit = {
     longMetric("commitTimeMs") += timeTakenMs {
-      opened.stores.foreach(_.commit())
+      SideBySide.foreach(opened.stores.toSeq)(store => store.commit(): Unit)
       awaitOnDisk(opened.ids.map(_.storeId.storeCheckpointLocation()).toSeq)
     }
     opened.stores.foreach(setStoreMetrics(_, setCheckpointInfo = false))

@@ -2,12 +2,13 @@ package org.apache.spark.sql.headgate.store
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.headgate.spark.GeneratedCode
 
 /** The partition that a key's state is in: that of the exchange in front of the step. */
 object KeyPartition {
 
   /** The partition_by columns of a full key; the result is good until the next call. */
-  def columns(spec: StoreSpec): UnsafeProjection = UnsafeProjection.create(references(spec))
+  def columns(spec: StoreSpec): UnsafeProjection = GeneratedCode.projection(references(spec))
 
   /** By a store's full key. */
   def function(spec: StoreSpec, partitions: Int): UnsafeRow => Int =
@@ -22,7 +23,7 @@ object KeyPartition {
     spec.partitionBy.map(i => BoundReference(i, spec.keySchema(i).dataType, nullable = true))
 
   private def function(columns: Seq[Expression], partitions: Int): UnsafeRow => Int = {
-    val hash = UnsafeProjection.create(HashPartitioning(columns, partitions).partitionIdExpression :: Nil)
+    val hash = GeneratedCode.projection(HashPartitioning(columns, partitions).partitionIdExpression :: Nil)
     row => hash(row).getInt(0)
   }
 }

@@ -3,6 +3,7 @@ package org.apache.spark.sql.headgate.store
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.NormalizeFloatingNumbers
+import org.apache.spark.sql.headgate.spark.GeneratedCode
 import org.apache.spark.sql.types._
 
 /**
@@ -29,7 +30,7 @@ object NormalKeys {
 
   /** A store's full key with the columns that decide its partition in normal form. */
   def projection(spec: StoreSpec): UnsafeProjection =
-    UnsafeProjection.create(spec.keySchema.indices.map { i =>
+    GeneratedCode.projection(spec.keySchema.indices.map { i =>
       val column = BoundReference(i, spec.keySchema(i).dataType, nullable = true)
       if (spec.partitionBy.contains(i)) of(column) else column
     })

@@ -4,6 +4,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.catalyst.util.{ArrayBasedMapData, ArrayData, GenericArrayData, MapData}
 import org.apache.spark.sql.headgate.failures.{Coded, CodedArgumentException}
+import org.apache.spark.sql.headgate.spark.GeneratedCode
 import org.apache.spark.sql.types._
 
 /**
@@ -18,7 +19,7 @@ object RowConverter {
     if (before == after) identity
     else {
       val convert = structs(before, after, "")
-      val project = UnsafeProjection.create(after)
+      val project = GeneratedCode.projection(after)
       row => project(convert(row).asInstanceOf[InternalRow])
     }
   }

@@ -9,8 +9,7 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{DataFrame => ApiFrame, SparkSession => ApiSession}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.headgate.spark.{
-  Frames, KeyLayout, ReadStateStore, Session, Sessions, StoredPair, StoreFiles}
+import org.apache.spark.sql.headgate.spark.{Frames, GeneratedCode, KeyLayout, ReadStateStore, Session, Sessions, StoreFiles, StoredPair}
 import org.apache.spark.sql.types._
 import org.apache.spark.util.CompletionIterator
 
@@ -59,7 +58,7 @@ object StateRows {
     val rows = Frames.collect(key)
     require(rows.length == 1, s"a key is one row, not ${rows.length}")
     val columns = types.zipWithIndex.map { case (t, i) => BoundReference(i, t, nullable = true) }
-    UnsafeProjection.create(if (spec.asCame) columns else columns.map(NormalKeys.of)).apply(rows.head).copy()
+    GeneratedCode.projection(if (spec.asCame) columns else columns.map(NormalKeys.of)).apply(rows.head).copy()
   }
 
   private def read(session: Session, folder: String, operatorId: Long, spec: StoreSpec,

@@ -10,7 +10,7 @@ import org.apache.spark.sql.connector.write.streaming.{StreamingDataWriterFactor
 import org.apache.spark.sql.headgate.batch.{BatchGuards, StopAfterBatch}
 import org.apache.spark.sql.headgate.commit.{DiskFiles, Durability, Fence, Marker}
 import org.apache.spark.sql.headgate.counters.Counters
-import org.apache.spark.sql.headgate.spark.{RunningBatch, Session, Sessions}
+import org.apache.spark.sql.headgate.spark.{QueryHadoop, RunningBatch, Session, Sessions}
 import org.apache.spark.sql.headgate.testing.Failpoints
 import org.apache.spark.sql.headgate.time.{Drained, JobTimes}
 import org.apache.spark.sql.types.StructType
@@ -47,7 +47,7 @@ final class SinkWrite(session: Session, spec: JobSpec, schema: StructType, fsync
   }
 
   private def fence(): Option[Fence] = RunningBatch.of(session).flatMap { b =>
-    Fence.of(new Path(b.checkpointLocation).getParent, Sessions.hadoop(session))
+    Fence.of(new Path(b.checkpointLocation).getParent, QueryHadoop.of(session))
   }
 
   override def commit(epochId: Long, messages: Array[WriterCommitMessage]): Unit = {

@@ -4,11 +4,10 @@ import org.apache.spark.SparkEnv
 import org.apache.spark.network.util.JavaUtils
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.codegen.LazilyGeneratedOrdering
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.execution.UnsafeExternalRowSorter
 import org.apache.spark.sql.execution.UnsafeExternalRowSorter.PrefixComputer
-import org.apache.spark.sql.headgate.spark.Session
+import org.apache.spark.sql.headgate.spark.{GeneratedCode, Session}
 import org.apache.spark.unsafe.types.ByteArray
 import org.apache.spark.util.collection.unsafe.sort.{PrefixComparators, RecordComparator}
 
@@ -26,8 +25,8 @@ final class KeySort(columns: Seq[Attribute], keys: Seq[Attribute], within: Seq[A
   import KeySort._
 
   private val schema = DataTypeUtils.fromAttributes(columns)
-  private val keyOf = UnsafeProjection.create(keys, columns)
-  private val order = new LazilyGeneratedOrdering(within.map(SortOrder(_, Ascending)), columns)
+  private val keyOf = GeneratedCode.projection(keys, columns)
+  private val order = GeneratedCode.ordering(within, columns)
   private val byHash = sortedByHash()
   private var ahead: UnsafeRow = null // the next row by hash, not yet in a group
   private val group = new RowGroup(schema.length)
@@ -109,8 +108,8 @@ final class KeySort(columns: Seq[Attribute], keys: Seq[Attribute], within: Seq[A
 
   /** By key, whatever the order of keys, and then by the other columns. */
   private final class ByKey extends Ordering[InternalRow] {
-    private val one = UnsafeProjection.create(keys, columns)
-    private val other = UnsafeProjection.create(keys, columns)
+    private val one = GeneratedCode.projection(keys, columns)
+    private val other = GeneratedCode.projection(keys, columns)
     override def compare(a: InternalRow, b: InternalRow): Int = {
       val byKey = ByteArray.compareBinary(one(a).getBytes, other(b).getBytes)
       if (byKey != 0) byKey else order.compare(a, b)
@@ -121,13 +120,13 @@ final class KeySort(columns: Seq[Attribute], keys: Seq[Attribute], within: Seq[A
 object KeySort {
   private def pageBytes: Long = SparkEnv.get.memoryManager.pageSizeBytes
 
-  private final class Prefixes(of: InternalRow => Long) extends PrefixComputer {
+  private[core] final class Prefixes(of: InternalRow => Long) extends PrefixComputer {
     private val prefix = new PrefixComputer.Prefix
     override def computePrefix(row: InternalRow): PrefixComputer.Prefix = { prefix.value = of(row); prefix }
   }
 
   /** Says nothing about rows whose hashes are the same. */
-  private object Alike extends RecordComparator {
+  private[core] object Alike extends RecordComparator {
     override def compare(one: Object, oneAt: Long, oneSize: Int, other: Object, otherAt: Long, otherSize: Int): Int = 0
   }
 }

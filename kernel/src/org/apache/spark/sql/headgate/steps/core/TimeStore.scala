@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.headgate.spark.{StateStore, StoredPairs}
+import org.apache.spark.sql.headgate.spark.{GeneratedCode, StateStore, StoredPairs}
 import org.apache.spark.sql.types._
 
 /**
@@ -13,14 +13,14 @@ import org.apache.spark.sql.types._
  * @param known no time in the store is less
  */
 final class TimeStore(store: StateStore, keyTypes: Seq[DataType], known: Long) {
-  private val timed = UnsafeProjection.create(Seq(
+  private val timed = GeneratedCode.projection(Seq(
     BoundReference(keyTypes.length, LongType, nullable = false),
     BoundReference(keyTypes.length + 1, IntegerType, nullable = false)) ++
     keyTypes.zipWithIndex.map { case (t, i) => BoundReference(i, t, nullable = true) })
-  private val keyOf = UnsafeProjection.create(keyTypes.zipWithIndex.map { case (t, i) =>
+  private val keyOf = GeneratedCode.projection(keyTypes.zipWithIndex.map { case (t, i) =>
     BoundReference(i + 2, t, nullable = true)
   })
-  private val none = UnsafeProjection.create(Array[DataType](BooleanType)).apply(InternalRow(null)).copy()
+  private val none = GeneratedCode.projection(Array[DataType](BooleanType)).apply(InternalRow(null)).copy()
   private val pair = new GenericInternalRow(2)
   private val joined = new JoinedRow
   private val noKey = new GenericInternalRow(keyTypes.length)

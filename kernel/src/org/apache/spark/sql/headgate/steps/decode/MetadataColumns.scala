@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.{UnsafeArrayData, UnsafeMapData
 import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowWriter
 import org.apache.spark.sql.catalyst.util.{ArrayData, MapData}
 import org.apache.spark.sql.headgate.json.Utf8
+import org.apache.spark.sql.headgate.spark.GeneratedCode
 import org.apache.spark.sql.types._
 
 /** Fills the metadata's columns of a task's rows; they stand behind the value's columns. */
@@ -16,8 +17,8 @@ final class MetadataColumns(spec: DecodeSpec, raw: RawColumns) {
   private val ordinals = parts.map(raw.of)
   private val first = spec.valueColumns
   private val types = spec.schema.drop(first).map(_.dataType).toArray
-  private lazy val unsafeHeaders = UnsafeProjection.create(Array[DataType](HeadersType))
-  private lazy val unsafeProperties = UnsafeProjection.create(Array[DataType](PropertiesType))
+  private lazy val unsafeHeaders = GeneratedCode.projection(Array[DataType](HeadersType))
+  private lazy val unsafeProperties = GeneratedCode.projection(Array[DataType](PropertiesType))
 
   private val keyMustBeText = raw.key.isBinary &&
     parts.indices.exists(p => parts(p) == Key && types(p).isInstanceOf[StringType])

@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeProj
 import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowWriter
 import org.apache.spark.sql.headgate.counters.StepCounter
 import org.apache.spark.sql.headgate.json.JacksonReader
+import org.apache.spark.sql.headgate.spark.GeneratedCode
 import org.apache.spark.unsafe.types.UTF8String
 
 /** Decodes the records of one task; the row it gives is overwritten by the next. */
@@ -20,7 +21,7 @@ final class RecordDecoder(
   private val values = spec.format.decoder(spec.valueSchema, !raw.value.isBinary, timeZone)
   private val metadata = new MetadataColumns(spec, raw)
   private lazy val keys = new KeyReader(spec, timeZone)
-  private lazy val toUnsafe = UnsafeProjection.create(spec.outputSchema)
+  private lazy val toUnsafe = GeneratedCode.projection(spec.outputSchema)
 
   def decode(row: InternalRow): UnsafeRow = {
     val misfit = metadata.misfit(row)

@@ -2,9 +2,8 @@ package org.apache.spark.sql.headgate.steps.dedupe
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.codegen.GenerateUnsafeRowJoiner
 import org.apache.spark.sql.headgate.counters.StepCounter
-import org.apache.spark.sql.headgate.spark.OpenStores
+import org.apache.spark.sql.headgate.spark.{GeneratedCode, OpenStores}
 import org.apache.spark.sql.headgate.steps.core.{KeySort, LeastTimes, SortLimits, StepTask, TimeStore}
 import org.apache.spark.sql.headgate.store.CachedStore
 import org.apache.spark.sql.headgate.testing.TaskFailures
@@ -34,10 +33,10 @@ final class DedupeTask(plan: DedupePlan, opened: OpenStores, input: Iterator[Int
   private val sorted = new KeySort(plan.columns, plan.keys, plan.order, input, plan.sort)
   private val timeAt = plan.time.fold(-1)(t => plan.columns.indexWhere(_.exprId == t.exprId))
   private val markSchema = StructType(StructField("mark", BooleanType, nullable = false) :: Nil)
-  private val joiner = GenerateUnsafeRowJoiner.create(
+  private val joiner = GeneratedCode.joiner(
     StructType(plan.columns.map(a => StructField(a.name, a.dataType, a.nullable))), markSchema)
-  private val marks = Array(false, true).map(m => UnsafeProjection.create(markSchema).apply(InternalRow(m)).copy())
-  private val timeRow = UnsafeProjection.create(Array[DataType](TimestampType))
+  private val marks = Array(false, true).map(m => GeneratedCode.projection(markSchema).apply(InternalRow(m)).copy())
+  private val timeRow = GeneratedCode.projection(Array[DataType](TimestampType))
   private val one = new GenericInternalRow(1)
   if (plan.first) arrangeExpiry()
 

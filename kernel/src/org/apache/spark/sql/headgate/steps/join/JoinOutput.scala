@@ -2,11 +2,12 @@ package org.apache.spark.sql.headgate.steps.join
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.headgate.spark.GeneratedCode
 import org.apache.spark.sql.types._
 
 /** The rows that a join gives: place, event time, number of the output, left row, right row. */
 private[join] final class JoinOutput(rows: Seq[DataType], partition: Int) {
-  private val project = UnsafeProjection.create(
+  private val project = GeneratedCode.projection(
     Array[DataType](LongType, TimestampType, ByteType, rows.head, rows(1)))
   private val values = new GenericInternalRow(5)
   private var count = 0L

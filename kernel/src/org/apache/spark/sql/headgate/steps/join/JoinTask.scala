@@ -5,7 +5,7 @@ import scala.collection.mutable
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.headgate.counters.StepCounter
-import org.apache.spark.sql.headgate.spark.{OpenStores, StoredPair}
+import org.apache.spark.sql.headgate.spark.{GeneratedCode, OpenStores, StoredPair}
 import org.apache.spark.sql.headgate.steps.core.{KeySort, LeastTimes, SortLimits, StepTask, TimeStore}
 import org.apache.spark.sql.headgate.testing.TaskFailures
 import org.apache.spark.sql.headgate.time.{LeastDeadline, Saturating}
@@ -41,7 +41,7 @@ final class JoinTask(plan: JoinPlan, opened: OpenStores, input: Iterator[Interna
     plan.rows(Left).dataType, plan.rows(Right).dataType).head)
   private val index = new TimeStore(opened.stores(1), plan.keys.map(_.dataType), LeastTimes.of(opened, 1))
   private val sorted = new KeySort(plan.columns, plan.keys, plan.order, input, plan.sort)
-  private val test = plan.test.map(t => Predicate.create(t.condition, t.input)).orNull
+  private val test = plan.test.map(t => GeneratedCode.predicate(t.condition, t.input)).orNull
   private val out = new JoinOutput(plan.rows.map(_.dataType), partition)
 
   private def indexOf(a: Attribute): Int = plan.columns.indexWhere(_.exprId == a.exprId)

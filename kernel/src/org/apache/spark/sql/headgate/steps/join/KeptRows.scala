@@ -1,7 +1,7 @@
 package org.apache.spark.sql.headgate.steps.join
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.headgate.spark.{StateStore, StoredPair, StoredPairs, StoreShape}
+import org.apache.spark.sql.headgate.spark.{GeneratedCode, StateStore, StoredPair, StoredPairs, StoreShape}
 import org.apache.spark.sql.headgate.store.StoreSpec
 import org.apache.spark.sql.types._
 
@@ -14,13 +14,13 @@ final class KeptRows(store: StateStore, spec: StoreSpec) {
 
   private val types = spec.keySchema.map(_.dataType)
   private val keys = types.length - Before
-  private val keyOf = UnsafeProjection.create((Before until types.length).map(i =>
+  private val keyOf = GeneratedCode.projection((Before until types.length).map(i =>
     BoundReference(i, types(i), nullable = true)))
-  private val full = UnsafeProjection.create((0 until Before).map(i =>
+  private val full = GeneratedCode.projection((0 until Before).map(i =>
     BoundReference(keys + i, types(i), nullable = false)) ++ (0 until keys).map(i =>
     BoundReference(i, types(Before + i), nullable = true)))
-  private val value = UnsafeProjection.create(spec.valueSchema)
-  private val bound = UnsafeProjection.create(spec.keySchema)
+  private val value = GeneratedCode.projection(spec.valueSchema)
+  private val bound = GeneratedCode.projection(spec.keySchema)
   private val leastKey = StoreShape.leastRow(spec.keySchema)
   private val joined = new JoinedRow
   private val order = new GenericInternalRow(Before)

@@ -2,7 +2,7 @@ package org.apache.spark.sql.headgate.steps.lookup
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.headgate.spark.OpenStores
+import org.apache.spark.sql.headgate.spark.{GeneratedCode, OpenStores}
 import org.apache.spark.sql.headgate.store.CachedStore
 import org.apache.spark.sql.types._
 
@@ -17,15 +17,15 @@ final class ForgetfulRows(ttl: TableTtl, plan: LookupPlan, opened: OpenStores, r
   private val byTime = opened.stores.last
   private val keyTypes = plan.rightKeys.map(_.dataType)
   private val updatedAt = ttl.time.fold(-1)(LookupTask.indexOf(_, plan.right))
-  private val timed = UnsafeProjection.create(BoundReference(keyTypes.length, LongType, nullable = false) +:
+  private val timed = GeneratedCode.projection(BoundReference(keyTypes.length, LongType, nullable = false) +:
     keyTypes.zipWithIndex.map { case (t, i) => BoundReference(i, t, nullable = true) })
-  private val keyOf = UnsafeProjection.create(keyTypes.zipWithIndex.map { case (t, i) =>
+  private val keyOf = GeneratedCode.projection(keyTypes.zipWithIndex.map { case (t, i) =>
     BoundReference(i + 1, t, nullable = true)
   })
   private val row = BoundReference(0, plan.value.dataType, nullable = true)
-  private val rowAlone = UnsafeProjection.create(row :: Nil)
-  private val rowAndEnd = UnsafeProjection.create(Seq(row, BoundReference(1, LongType, nullable = false)))
-  private val none = UnsafeProjection.create(Array[DataType](BooleanType)).apply(InternalRow(null)).copy()
+  private val rowAlone = GeneratedCode.projection(row :: Nil)
+  private val rowAndEnd = GeneratedCode.projection(Seq(row, BoundReference(1, LongType, nullable = false)))
+  private val none = GeneratedCode.projection(Array[DataType](BooleanType)).apply(InternalRow(null)).copy()
   private val noKey = new GenericInternalRow(keyTypes.length)
   private val one = new GenericInternalRow(1)
   private val joined = new JoinedRow

@@ -25,11 +25,10 @@ case class LookupExec(left: SparkPlan, right: SparkPlan, step: String, leftKeys:
   override def outputPartitioning: Partitioning = left.outputPartitioning
   override def requiredChildDistribution: Seq[Distribution] =
     Seq(clusteredBy(leftKeys), clusteredBy(rightKeys))
-  // a shuffle delivers blocks in any order: versions of a table row are applied by source position
-  override def requiredChildOrdering: Seq[Seq[SortOrder]] =
-    Seq(Nil, position.map(SortOrder(_, Ascending)).toSeq)
   override protected def withNewChildrenInternal(l: SparkPlan, r: SparkPlan): LookupExec =
     copy(left = l, right = r)
+
+  override def stringArgs: Iterator[Any] = Iterator(step, leftKeys, rightKeys, missing)
 
   private def waits: Boolean = missing.isInstanceOf[Missing.Wait]
   private def waitingColumns: Seq[Attribute] = LookupStores.waitingColumns(left.output, rider)
@@ -66,7 +65,7 @@ case class LookupExec(left: SparkPlan, right: SparkPlan, step: String, leftKeys:
       least
     }
     val ttl = ttlMs.map(TableTtl.of(_, rowTime, batch))
-    val plan = LookupPlan(leftKeys, rightKeys, value, deleted, missing, rider, left.output, right.output,
+    val plan = LookupPlan(leftKeys, rightKeys, value, position, deleted, missing, rider, left.output, right.output,
       if (waits) waitingColumns else Nil, batch.fold(0L)(_.timeMs), batch.fold(0L)(_.id),
       CacheConf.bytes(session),
       LookupCounters(counter("records_in"), counter("records_out"), counter(unmatched),

@@ -2,10 +2,9 @@ package org.apache.spark.sql.headgate.steps.lookup
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.codegen.GenerateUnsafeRowJoiner
 import org.apache.spark.sql.headgate.counters.StepCounter
-import org.apache.spark.sql.headgate.spark.OpenStores
-import org.apache.spark.sql.headgate.steps.core.StepTask
+import org.apache.spark.sql.headgate.spark.{GeneratedCode, OpenStores}
+import org.apache.spark.sql.headgate.steps.core.{NumberSort, StepTask}
 import org.apache.spark.sql.headgate.store.CachedStore
 import org.apache.spark.sql.headgate.testing.TaskFailures
 import org.apache.spark.sql.headgate.time.{LeastDeadline, WaitingTimes}
@@ -25,7 +24,7 @@ case class LookupCounters(in: StepCounter, out: StepCounter, missing: StepCounte
  * @param ttl       when the table's rows are forgotten, if they are
  */
 case class LookupPlan(leftKeys: Seq[Attribute], rightKeys: Seq[Attribute], value: Attribute,
-    deleted: Option[Attribute], missing: Missing, rider: Option[Attribute], left: Seq[Attribute], right: Seq[Attribute],
+    position: Option[Attribute], deleted: Option[Attribute], missing: Missing, rider: Option[Attribute], left: Seq[Attribute], right: Seq[Attribute],
     waiting: Seq[Attribute], timeMs: Long, batchId: Long, cacheBytes: Long,
     counters: LookupCounters, deadlines: Option[LeastDeadline], held: Option[Attribute],
     times: Option[WaitingTimes], watermark: Long, first: Boolean, ttl: Option[TableTtl],
@@ -43,9 +42,9 @@ final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[In
   private val counters = plan.counters
   private val valueSchema = StructType(StructField("row", plan.value.dataType) :: Nil)
   private val leftSchema = StructType(plan.left.map(a => StructField(a.name, a.dataType, a.nullable)))
-  private val joiner = GenerateUnsafeRowJoiner.create(leftSchema, valueSchema)
-  private val none = UnsafeProjection.create(valueSchema).apply(InternalRow(null)).copy()
-  private val keyOf = UnsafeProjection.create(plan.leftKeys, plan.left)
+  private val joiner = GeneratedCode.joiner(leftSchema, valueSchema)
+  private val none = GeneratedCode.projection(valueSchema).apply(InternalRow(null)).copy()
+  private val keyOf = GeneratedCode.projection(plan.leftKeys, plan.left)
   private val riderAt = plan.rider.fold(-1)(LookupTask.indexOf(_, plan.left))
   private val waitMs = plan.missing match { case Missing.Wait(ms) => ms; case _ => -1L }
   private val drops = plan.missing == Missing.Drop
@@ -68,11 +67,14 @@ final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[In
     if (forgetting == null) rows.get(key) else forgetting.get(key)
 
   private def applyTableRows(): Unit = {
-    val key = UnsafeProjection.create(plan.rightKeys, plan.right)
-    val value = UnsafeProjection.create(Seq(plan.value), plan.right)
+    val key = GeneratedCode.projection(plan.rightKeys, plan.right)
+    val value = GeneratedCode.projection(Seq(plan.value), plan.right)
     val deletedAt = plan.deleted.fold(-1)(LookupTask.indexOf(_, plan.right))
-    while (tableRows.hasNext) {
-      val row = tableRows.next()
+    // a shuffle delivers blocks in any order: versions of a table row are applied by source position
+    val rowsInOrder = plan.position.fold(tableRows)(p =>
+      NumberSort(plan.right, LookupTask.indexOf(p, plan.right), tableRows))
+    while (rowsInOrder.hasNext) {
+      val row = rowsInOrder.next()
       counters.in.inc()
       val k = key(row)
       if (!k.anyNull()) { // a null key never matches, so it is never stored

@@ -5,7 +5,7 @@ import scala.collection.mutable
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowJoiner
-import org.apache.spark.sql.headgate.spark.OpenStores
+import org.apache.spark.sql.headgate.spark.{GeneratedCode, OpenStores}
 import org.apache.spark.sql.headgate.time.Saturating
 import org.apache.spark.sql.types._
 
@@ -22,15 +22,15 @@ final class WaitingRows(plan: LookupPlan, opened: OpenStores, joiner: UnsafeRowJ
   private val keys = keyTypes.indices.map(i => BoundReference(i, keyTypes(i), nullable = true))
   private def extra(i: Int) = BoundReference(keyTypes.length + i, LongType, nullable = false)
   // (key..., deadline, number) and the same with the time first
-  private val keyedRow = UnsafeProjection.create(keys ++ Seq(extra(0), extra(1)))
-  private val timedRow = UnsafeProjection.create(Seq(extra(0), extra(1)) ++ keys)
-  private val timedToKeyed = UnsafeProjection.create(keyTypes.indices.map(i =>
+  private val keyedRow = GeneratedCode.projection(keys ++ Seq(extra(0), extra(1)))
+  private val timedRow = GeneratedCode.projection(Seq(extra(0), extra(1)) ++ keys)
+  private val timedToKeyed = GeneratedCode.projection(keyTypes.indices.map(i =>
     BoundReference(i + 2, keyTypes(i), nullable = true)) ++ Seq(
     BoundReference(0, LongType, nullable = false), BoundReference(1, LongType, nullable = false)))
-  private val keptColumns = UnsafeProjection.create(plan.waiting, plan.left)
-  private val allColumns = UnsafeProjection.create(plan.left.map(a =>
+  private val keptColumns = GeneratedCode.projection(plan.waiting, plan.left)
+  private val allColumns = GeneratedCode.projection(plan.left.map(a =>
     if (plan.waiting.exists(_.semanticEquals(a))) a else Literal(null, a.dataType)), plan.waiting)
-  private val empty = UnsafeProjection.create(StructType(StructField("none", BooleanType) :: Nil))
+  private val empty = GeneratedCode.projection(StructType(StructField("none", BooleanType) :: Nil))
     .apply(InternalRow(null)).copy()
   private val pair = new GenericInternalRow(2)
   private val joined = new JoinedRow
@@ -38,8 +38,8 @@ final class WaitingRows(plan: LookupPlan, opened: OpenStores, joiner: UnsafeRowJ
   private var number = plan.batchId << 32
   private val byEvent = if (plan.held.isDefined) opened.stores(3) else null
   private val eventAt = plan.held.fold(-1)(h => plan.waiting.indexWhere(_.semanticEquals(h)))
-  private val keyAlone = UnsafeProjection.create(keys)
-  private val deadlineRow = UnsafeProjection.create(Array[DataType](LongType))
+  private val keyAlone = GeneratedCode.projection(keys)
+  private val deadlineRow = GeneratedCode.projection(Array[DataType](LongType))
   private val deadline = new GenericInternalRow(1)
   if (byEvent != null && plan.first) holdOldRows()
 

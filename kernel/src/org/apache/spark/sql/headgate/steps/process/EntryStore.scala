@@ -5,7 +5,7 @@ import scala.collection.mutable
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.util.{ArrayBasedMapData, ArrayData, GenericArrayData, MapData}
-import org.apache.spark.sql.headgate.spark.StateStore
+import org.apache.spark.sql.headgate.spark.{GeneratedCode, StateStore}
 import org.apache.spark.sql.types._
 
 /**
@@ -16,12 +16,12 @@ sealed abstract class EntryStore(state: EntryState, store: StateStore, keyTypes:
     val partType: DataType, nowMicros: Long) {
   val entrySchema: StructType =
     StructType(Seq(StructField("part", partType), StructField("value", state.value)))
-  private val withPart = UnsafeProjection.create((keyTypes :+ partType).zipWithIndex.map {
+  private val withPart = GeneratedCode.projection((keyTypes :+ partType).zipWithIndex.map {
     case (t, i) => BoundReference(i, t, nullable = true)
   })
   private val valueTypes: Array[DataType] =
     if (state.ttl > 0) Array(state.value, TimestampType) else Array(state.value)
-  private val valueRow = UnsafeProjection.create(valueTypes)
+  private val valueRow = GeneratedCode.projection(valueTypes)
   private val part = new GenericInternalRow(1)
   private val value = new GenericInternalRow(valueTypes.length)
   private val joined = new JoinedRow

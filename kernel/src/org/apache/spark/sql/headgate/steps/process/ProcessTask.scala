@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.headgate.counters.{NamedCounter, StepCounter}
 import org.apache.spark.sql.headgate.failures.{Coded, CodedStateException}
-import org.apache.spark.sql.headgate.spark.{OpenStores, PythonFailures}
+import org.apache.spark.sql.headgate.spark.{GeneratedCode, OpenStores, PythonFailures}
 import org.apache.spark.sql.headgate.steps.core.{KeySort, LeastTimes, SortLimits, StepTask, TimeStore}
 import org.apache.spark.sql.headgate.store.CachedStore
 import org.apache.spark.sql.headgate.testing.TaskFailures
@@ -160,9 +160,9 @@ final class ProcessTask(plan: ProcessPlan, opened: OpenStores, input: Iterator[I
   private val listAt = lists.indices.map(i => plan.wire.at(s"l$i")).toArray
   private val mapAt = maps.indices.map(i => plan.wire.at(s"m$i")).toArray
   private val outAt = plan.wire.at("o0")
-  private val keyRow = UnsafeProjection.create(StructType(keyTypes.zipWithIndex.map { case (t, i) => StructField(s"key$i", t) }))
-  private val mainRow = UnsafeProjection.create(spec.main)
-  private val outRow = UnsafeProjection.create(
+  private val keyRow = GeneratedCode.projection(StructType(keyTypes.zipWithIndex.map { case (t, i) => StructField(s"key$i", t) }))
+  private val mainRow = GeneratedCode.projection(spec.main)
+  private val outRow = GeneratedCode.projection(
     Seq(BoundReference(0, LongType, nullable = false), BoundReference(1 + numberAt, TimestampType, nullable = true)) ++
       spec.outputs.zipWithIndex.map { case (s, i) => BoundReference(1 + outAt + i, s, nullable = true) })
   private val place = new GenericInternalRow(1)

@@ -3,6 +3,7 @@ package org.apache.spark.sql.headgate.steps.window
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
+import org.apache.spark.sql.headgate.spark.GeneratedCode
 import org.apache.spark.sql.types._
 
 /**
@@ -43,7 +44,7 @@ final class Buffers(aggregates: Seq[AggregateExpression], session: Boolean) {
   private val bookRow = new SpecificInternalRow(book.map(_.dataType))
   private val joined = new JoinedRow
   private val whole = new JoinedRow
-  private val stored = UnsafeProjection.create(buffers ++ book, buffers ++ book)
+  private val stored = GeneratedCode.projection(buffers ++ book, buffers ++ book)
 
   /** An aggregate that joined the step later has nulls in older windows: as if it began there. */
   private def orInitial(f: DeclarativeAggregate, merge: Expression): Expression = {
@@ -55,27 +56,21 @@ final class Buffers(aggregates: Seq[AggregateExpression], session: Boolean) {
     }
   }
 
-  private val merging = projection(functions.toSeq.flatMap {
+  private val merging = GeneratedCode.assignment(functions.toSeq.flatMap {
     case d: DeclarativeAggregate => d.mergeExpressions.map(orInitial(d, _))
     case f => Seq.fill(f.aggBufferAttributes.length)(NoOp)
   }, buffers ++ book ++ incoming ++ book.map(_.newInstance()), buffer)
 
-  private val beginning = projection(functions.toSeq.flatMap {
+  private val beginning = GeneratedCode.assignment(functions.toSeq.flatMap {
     case d: DeclarativeAggregate => d.initialValues
     case f => Seq.fill(f.aggBufferAttributes.length)(NoOp)
   }, Nil, buffer)
 
   private val results = new SpecificInternalRow(aggregates.map(_.dataType))
-  private val evaluating = projection(functions.toSeq.map {
+  private val evaluating = GeneratedCode.assignment(functions.toSeq.map {
     case d: DeclarativeAggregate => orInitial(d, d.evaluateExpression)
     case _ => NoOp
   }, buffers ++ book, results)
-
-  private def projection(of: Seq[Expression], in: Seq[Attribute], to: InternalRow): MutableProjection = {
-    val made = MutableProjection.create(of, in)
-    made.target(to)
-    made
-  }
 
   def since(row: UnsafeRow): Long = row.getLong(sinceAt)
   def pane(row: UnsafeRow): Int = row.getInt(paneAt)

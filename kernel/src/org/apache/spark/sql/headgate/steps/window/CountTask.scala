@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.optimizer.{DecimalAggregates, ReplaceExpres
 import org.apache.spark.sql.catalyst.planning.PhysicalAggregation
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate
 import org.apache.spark.sql.headgate.counters.StepCounter
-import org.apache.spark.sql.headgate.spark.{KeyLayout, OpenStores, StoreShape}
+import org.apache.spark.sql.headgate.spark.{GeneratedCode, KeyLayout, OpenStores, StoreShape}
 import org.apache.spark.sql.headgate.steps.core.StepTask
 import org.apache.spark.sql.headgate.store.StoreSpec
 import org.apache.spark.sql.headgate.testing.TaskFailures
@@ -51,19 +51,19 @@ final class CountTask(plan: CountPlan, opened: OpenStores, input: Iterator[Inter
   private val numbers = opened.stores(1)
   private val buffers = new Buffers(plan.functions, session = false)
   private val single = new RowBuffers(plan.functions, plan.input)
-  private val keysOf = UnsafeProjection.create(plan.keys, plan.input)
+  private val keysOf = GeneratedCode.projection(plan.keys, plan.input)
   private val keyTypes = plan.keys.map(_.dataType)
-  private val fullKey = UnsafeProjection.create(keyTypes.zipWithIndex.map { case (t, i) =>
+  private val fullKey = GeneratedCode.projection(keyTypes.zipWithIndex.map { case (t, i) =>
     BoundReference(i, t, nullable = true)
   } :+ BoundReference(keyTypes.length, LongType, nullable = false))
   private val number = new GenericInternalRow(1)
-  private val numberRow = UnsafeProjection.create(Array[DataType](LongType))
+  private val numberRow = GeneratedCode.projection(Array[DataType](LongType))
   private val joined = new JoinedRow
 
   private val known = (plan.keys ++ plan.functions.map(_.resultAttribute)).map(_.withNullability(true))
   private val project = {
     val Seq(first, last) = plan.results.takeRight(2)
-    UnsafeProjection.create(plan.keys ++ Seq(first, last) ++ plan.results.dropRight(2) ++ Seq(
+    GeneratedCode.projection(plan.keys ++ Seq(first, last) ++ plan.results.dropRight(2) ++ Seq(
       Literal(false), Literal(UTF8String.fromString("on_time"), StringType), Literal(0), last), known)
   }
 

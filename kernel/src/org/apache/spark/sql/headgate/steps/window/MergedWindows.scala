@@ -3,7 +3,7 @@ package org.apache.spark.sql.headgate.steps.window
 import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.headgate.spark.StateStore
+import org.apache.spark.sql.headgate.spark.{GeneratedCode, StateStore}
 import org.apache.spark.sql.headgate.store.StoreSpec
 import org.apache.spark.sql.types._
 
@@ -16,10 +16,10 @@ final class MergedWindows(specs: Seq[StoreSpec], stores: Array[StateStore], buff
   private val (windows, changed, sessions) =
     (named(WindowStores.Windows), named(WindowStores.Changed), named(WindowStores.Sessions))
   private val keys = specs.head.keySchema.length - 1
-  private val keyOf = UnsafeProjection.create((0 until keys).map(i =>
+  private val keyOf = GeneratedCode.projection((0 until keys).map(i =>
     BoundReference(i, specs.head.keySchema(i).dataType, nullable = true)))
-  private val fullKey = UnsafeProjection.create(specs.head.keySchema)
-  private val startRow = UnsafeProjection.create(Array[DataType](LongType))
+  private val fullKey = GeneratedCode.projection(specs.head.keySchema)
+  private val startRow = GeneratedCode.projection(Array[DataType](LongType))
   private val joined = new JoinedRow
   private val number = new GenericInternalRow(1)
   private val touched = mutable.HashSet.empty[UnsafeRow]

@@ -3,6 +3,7 @@ package org.apache.spark.sql.headgate.steps.window
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
+import org.apache.spark.sql.headgate.spark.GeneratedCode
 import org.apache.spark.sql.types._
 
 /** Makes of one row what [[Buffers]] keeps of a window: the buffers of that row alone. */
@@ -23,24 +24,15 @@ final class RowBuffers(aggregates: Seq[AggregateExpression], input: Seq[Attribut
   private val buffer = new SpecificInternalRow(buffers.map(_.dataType))
   private val joined = new JoinedRow
   private val imperative = functions.zip(aggregates).collect { case (f: ImperativeAggregate, a) =>
-    (f, a.filter.map { condition =>
-      val made = Predicate.create(condition, input)
-      made.initialize(0)
-      made
-    })
+    (f, a.filter.map(GeneratedCode.predicate(_, input)))
   }
   private val typed = functions.collect { case f: TypedImperativeAggregate[_] => f }
 
-  private def projection(of: Seq[Expression], in: Seq[Attribute]): MutableProjection = {
-    val made = MutableProjection.create(of, in)
-    made.target(buffer)
-    made
-  }
-  private val beginning = projection(functions.flatMap {
+  private val beginning = GeneratedCode.assignment(functions.flatMap {
     case d: DeclarativeAggregate => d.initialValues
     case f => Seq.fill(f.aggBufferAttributes.length)(NoOp)
-  }, Nil)
-  private val updating = projection(functions.zip(aggregates).flatMap {
+  }, Nil, buffer)
+  private val updating = GeneratedCode.assignment(functions.zip(aggregates).flatMap {
     case (d: DeclarativeAggregate, a) => a.filter match {
       case Some(condition) => d.updateExpressions.zip(d.aggBufferAttributes).map { case (update, old) =>
         If(condition, update, old)
@@ -48,9 +40,9 @@ final class RowBuffers(aggregates: Seq[AggregateExpression], input: Seq[Attribut
       case None => d.updateExpressions
     }
     case (f, _) => Seq.fill(f.aggBufferAttributes.length)(NoOp)
-  }, buffers ++ input)
+  }, buffers ++ input, buffer)
   // one row since the last pane, no panes, no flags
-  private val stored = UnsafeProjection.create(buffers ++ Seq(Literal(1L), Literal(0), Literal(0)), buffers)
+  private val stored = GeneratedCode.projection(buffers ++ Seq(Literal(1L), Literal(0), Literal(0)), buffers)
 
   /** Good until the next call. */
   def of(row: InternalRow): UnsafeRow = {

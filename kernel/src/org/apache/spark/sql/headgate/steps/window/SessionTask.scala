@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.headgate.spark.{OpenStores, Session}
+import org.apache.spark.sql.headgate.spark.{GeneratedCode, OpenStores, Session}
 import org.apache.spark.sql.headgate.time.Saturating
 import org.apache.spark.sql.types._
 
@@ -25,10 +25,10 @@ final class SessionTask(plan: WindowPlan, opened: OpenStores, input: Iterator[In
   private val ready = mutable.Queue.empty[InternalRow]
   private val tooLate = mutable.Queue.empty[InternalRow]
   private val keyTypes = plan.keys.map(_.dataType)
-  private val fullKey = UnsafeProjection.create(keyTypes.zipWithIndex.map { case (t, i) =>
+  private val fullKey = GeneratedCode.projection(keyTypes.zipWithIndex.map { case (t, i) =>
     BoundReference(i, t, nullable = true)
   } :+ BoundReference(keyTypes.length, LongType, nullable = false))
-  private val startRow = UnsafeProjection.create(Array[DataType](LongType))
+  private val startRow = GeneratedCode.projection(Array[DataType](LongType))
   private val time = new GenericInternalRow(1)
   private val joined = new JoinedRow
 

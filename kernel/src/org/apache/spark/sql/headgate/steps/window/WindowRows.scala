@@ -2,6 +2,7 @@ package org.apache.spark.sql.headgate.steps.window
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.headgate.spark.GeneratedCode
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -29,8 +30,8 @@ final class WindowRows(plan: WindowPlan, buffers: Buffers) {
   private def asTime(micros: Expression): Expression =
     PreciseTimestampConversion(micros, LongType, TimestampType)
 
-  private val keyOf = UnsafeProjection.create(plan.keys :+ micros(0L), plan.input)
-  private val valueOf = UnsafeProjection.create(
+  private val keyOf = GeneratedCode.projection(plan.keys :+ micros(0L), plan.input)
+  private val valueOf = GeneratedCode.projection(
     plan.input.drop(groups) ++ Seq(plan.input(countAt), Literal(0), Literal(0)) ++
       (if (spec.session) Seq(micros(-spec.size)) else Nil), plan.input)
 
@@ -43,7 +44,7 @@ final class WindowRows(plan: WindowPlan, buffers: Buffers) {
   /** Whether these are equal rows of which only an open session could make something. */
   def mayBeLate(group: InternalRow): Boolean = !group.isNullAt(lateAt)
   def end(group: InternalRow): Long = group.getLong(endAt)
-  private val keysOf = UnsafeProjection.create(plan.keys, plan.input)
+  private val keysOf = GeneratedCode.projection(plan.keys, plan.input)
   /** The key without the window's end. */
   def keyAlone(group: InternalRow): UnsafeRow = keysOf(group)
 
@@ -53,7 +54,7 @@ final class WindowRows(plan: WindowPlan, buffers: Buffers) {
   private val start = AttributeReference("window_start", TimestampType)()
   private val known = (plan.keys ++ Seq(plan.end) ++ plan.functions.map(_.resultAttribute) ++
     Seq(firedBy, pane, start)).map(_.withNullability(true))
-  private val project = UnsafeProjection.create(
+  private val project = GeneratedCode.projection(
     plan.keys ++ Seq(start, plan.end) ++ plan.results ++
       Seq(EqualTo(firedBy, Literal(Early, StringType)), firedBy, pane, asTime(micros(-1000L))) ++
       plan.lateRow.map(Literal(null, _)), known)
@@ -67,11 +68,7 @@ final class WindowRows(plan: WindowPlan, buffers: Buffers) {
     project(withPane(withResults(key, buffers.evaluate(window)), paneRow))
   }
 
-  private val conditions = plan.conditions.map { c =>
-    val made = Predicate.create(c, known)
-    made.initialize(0)
-    made
-  }.toArray
+  private val conditions = plan.conditions.map(GeneratedCode.predicate(_, known)).toArray
 
   /** The flags of the conditions that ask for an early row now; -1 if one does that has no flag. */
   def conditionsMet(key: UnsafeRow, window: UnsafeRow): Int =
@@ -92,7 +89,7 @@ final class WindowRows(plan: WindowPlan, buffers: Buffers) {
 
   private val late = plan.lateRow.map { schema =>
     val row = BoundReference(plan.keys.length, schema, nullable = false)
-    UnsafeProjection.create(plan.keys.indices.map(i => BoundReference(i, plan.keys(i).dataType, nullable = true)) ++
+    GeneratedCode.projection(plan.keys.indices.map(i => BoundReference(i, plan.keys(i).dataType, nullable = true)) ++
       plan.output.slice(plan.keys.length, plan.output.length - 1).map(a => Literal(null, a.dataType)) :+ row)
   }.orNull
   private val unpacked = plan.lateRow.map(s => new UnsafeRow(s.length)).orNull

@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.headgate.spark.{OpenStores, StateStore, StoredPair, StoredPairs, StoreShape}
+import org.apache.spark.sql.headgate.spark.{GeneratedCode, OpenStores, StateStore, StoreShape, StoredPair, StoredPairs}
 import org.apache.spark.sql.headgate.steps.core.StepTask
 import org.apache.spark.sql.headgate.testing.TaskFailures
 import org.apache.spark.sql.headgate.time.Saturating
@@ -41,10 +41,10 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
     else Some(Math.floorDiv(now, spec.every) * spec.every).filter(_ > before).getOrElse(Long.MinValue)
   private val ticked = spec.clock > 0 && plan.clock.before.exists(_ / clockMs < plan.clock.now / clockMs)
   private def clockMs: Long = math.max(1L, spec.clock / 1000L)
-  private val nothing = UnsafeProjection.create(StructType(StructField("none", BooleanType) :: Nil))
+  private val nothing = GeneratedCode.projection(StructType(StructField("none", BooleanType) :: Nil))
     .apply(InternalRow(null)).copy()
   private val leastKey = StoreShape.leastRow(StructType(keySchema.init))
-  private val boundary = UnsafeProjection.create(keySchema)
+  private val boundary = GeneratedCode.projection(keySchema)
 
   protected def timeOf(key: UnsafeRow): Long = key.getLong(keys)
 

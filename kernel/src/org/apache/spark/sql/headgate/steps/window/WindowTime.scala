@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.codegen._
 import org.apache.spark.sql.catalyst.expressions.codegen.Block._
 import org.apache.spark.sql.catalyst.util.GenericArrayData
+import org.apache.spark.sql.headgate.spark.{DiffersByBatch, GeneratedCode}
 import org.apache.spark.sql.headgate.time.Saturating
 import org.apache.spark.sql.types._
 
@@ -25,7 +26,7 @@ final class LateBefore(val step: String) extends Serializable {
 
 /** The end of the window that a time falls into; null if that window is closed for good. */
 case class OpenWindowEnd(child: Expression, late: LateBefore, size: Long, offset: Long,
-    lateness: Long) extends UnaryExpression {
+    lateness: Long) extends UnaryExpression with DiffersByBatch {
   override def dataType: DataType = TimestampType
   override def nullable: Boolean = true
   override def foldable: Boolean = false
@@ -58,7 +59,7 @@ case class OpenWindowEnd(child: Expression, late: LateBefore, size: Long, offset
 }
 
 /** Whether a window that ends then is closed for good, or there is none. */
-case class IsClosed(child: Expression, late: LateBefore, lateness: Long) extends UnaryExpression {
+case class IsClosed(child: Expression, late: LateBefore, lateness: Long) extends UnaryExpression with DiffersByBatch {
   override def dataType: DataType = BooleanType
   override def nullable: Boolean = false
   override def foldable: Boolean = false
@@ -82,7 +83,7 @@ case class IsClosed(child: Expression, late: LateBefore, lateness: Long) extends
 
 /** The ends of all open windows that a time falls into; one null if there is none. */
 case class OpenWindowEnds(child: Expression, late: LateBefore, size: Long, slide: Long,
-    offset: Long, lateness: Long) extends UnaryExpression with CodegenFallback {
+    offset: Long, lateness: Long) extends UnaryExpression with CodegenFallback with DiffersByBatch {
   override def dataType: DataType = ArrayType(TimestampType, containsNull = true)
   override def nullable: Boolean = false
   override def foldable: Boolean = false
@@ -155,8 +156,9 @@ case class PackedRow(child: Expression) extends UnaryExpression {
   override protected def withNewChildInternal(c: Expression): PackedRow = copy(child = c)
 }
 
+/** A part of generated code, and so as old as that is. */
 final class RowPacker(schema: StructType) extends Serializable {
-  @transient private lazy val project = UnsafeProjection.create(schema)
+  @transient private lazy val project = GeneratedCode.unshared(schema)
   def pack(row: InternalRow): Array[Byte] = project(row).getBytes
 }
 

@@ -1,0 +1,190 @@
+"""What is made once for many batches: generated code and plans; and that nobody can see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
+
+import headgate as hg
+from headgate.connectors.log import connector as log
+from headgate.testing import JobDriver
+
+Make = Callable[..., JobDriver]
+PLANS = "spark.headgate.plan.reuse"
+USER = "id BIGINT, name STRING"
+VISIT = "id BIGINT, page STRING, at TIMESTAMP"
+
+
+@pytest.fixture(autouse=True)
+def two_rows_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "MAX_RECORDS", "2")
+
+
+@pytest.fixture
+def inside(spark: SparkSession) -> Any:
+    """The kernel's package with what is kept."""
+    return spark._jvm.org.apache.spark.sql.headgate.spark  # type: ignore[union-attr]
+
+
+@pytest.fixture
+def plans(spark: SparkSession) -> Iterator[Callable[[str], None]]:
+    yield lambda how: spark.conf.set(PLANS, how)
+    spark.conf.unset(PLANS)
+
+
+def visits_of(job: hg.Job) -> hg.Stream:
+    return job.source(
+        "visits",
+        hg.topic("log:visits", schema=VISIT),
+        event_time=hg.event_time("at", out_of_orderness="1 minute"),
+    )
+
+
+def found(missing: Any) -> hg.JobDef:
+    @hg.job("kept")
+    def define(job: hg.Job) -> None:
+        users = job.table("users", hg.topic("log:users", schema=USER), key="id")
+        visits = visits_of(job)
+        named = visits.where(F.col("id") >= 0).lookup(
+            "by_user", users, on="id", into="user", missing=missing
+        )
+        named.select("id", F.upper("page").alias("page"), "user").sink("out", hg.topic("log:out"))
+        named.missing.sink("rest", hg.topic("log:rest"))
+        visits.where("id < 0").select("id").sink("negative", hg.topic("log:negative"))
+
+    return define
+
+
+def counted(window: hg.Window) -> hg.JobDef:
+    @hg.job("kept")
+    def define(job: hg.Job) -> None:
+        visits = visits_of(job)
+        visits.select("id", "page").sink("all", hg.topic("log:all"))
+        counts = visits.key_by("page").window("counts", window, F.count("*").alias("n"))
+        counts.sink("out", hg.topic("log:out"))
+        if "rows" not in str(window):
+            counts.late.sink("rest", hg.topic("log:rest"))
+
+    return define
+
+
+@dataclass
+class Times:
+    """How often a page has been seen."""
+
+    page: str
+    n: int
+
+
+class Seen(hg.Process):
+    """Counts the visits of a page."""
+
+    n = hg.value_state(int)
+
+    def on_visits(self, row: Row, ctx: hg.Context) -> hg.Out[Times]:
+        n = (self.n.get() or 0) + 1
+        self.n.set(n)
+        yield Times(row.page, n)
+
+
+@hg.job("kept")
+def processed(job: hg.Job) -> None:
+    visits = visits_of(job).key_by("page")
+    job.process("seen", Seen(), visits=visits).sink("out", hg.topic("log:out"))
+
+
+KINDS = {
+    "lookup": found("side"),
+    "waiting lookup": found(hg.Wait("1 hour")),
+    "tumbling": counted(hg.tumbling("5 minutes")),
+    "sliding": counted(hg.sliding("10 minutes", every="5 minutes")),
+    "session": counted(hg.session("5 minutes")),
+    "count": counted(hg.count_window(3)),
+    "process": processed,
+}
+
+
+def visits(count: int) -> list[dict[str, Any]]:
+    return [
+        {"id": n % 7 - 2, "page": f"p{n % 3}", "at": f"2026-01-01T00:{n:02}:00Z"}
+        for n in range(count)
+    ]
+
+
+def outcome(t: JobDriver) -> dict[str, list[str]]:
+    t.send("visits", *visits(12))
+    if "users" in t.built.graph.sources:
+        t.send("users", {"id": 1, "name": "Ann"}, {"id": 2, "name": "Bob"})
+    t.run(drain="users" not in t.built.graph.sources)
+    sinks = [step.id for step in t.built.graph.steps if step.role == "sink"]
+    return {sink: sorted(map(str, t.rows(sink))) for sink in sinks}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kept_plan_is_the_one_that_would_be_made(
+    job_driver: Make, inside: Any, plans: Callable[[str], None], kind: str
+) -> None:
+    plans("check")  # fails the batch whose kept plan is another one
+    used = inside.KeptPlans.used()
+    kept = outcome(job_driver(KINDS[kind]))
+    assert inside.KeptPlans.used() >= used + 3
+    plans("false")
+    used = inside.KeptPlans.used()
+    assert kept == outcome(job_driver(KINDS[kind]))
+    assert inside.KeptPlans.used() == used
+    assert any(kept.values())
+
+
+def test_a_setting_for_plans_that_does_not_exist_is_refused(
+    job_driver: Make, plans: Callable[[str], None]
+) -> None:
+    plans("often")
+    t = job_driver(processed)
+    t.send("visits", *visits(1))
+    with pytest.raises(hg.HeadgateError, match="must be true, false or check, got 'often'"):
+        t.run()
+
+
+def test_code_is_generated_once_for_all_batches(job_driver: Make, inside: Any) -> None:
+    def made(count: int) -> int:
+        before = inside.IdleCode.made()
+        job_driver(KINDS["lookup"]).send("visits", *visits(count)).run()
+        return int(inside.IdleCode.made() - before)
+
+    few = made(4)  # 2 batches
+    assert 0 < made(24) <= 1.5 * few  # 12 batches; two tasks at a time, or one after the other
+
+
+def test_a_watermark_inside_generated_code_is_that_of_its_batch(job_driver: Make) -> None:
+    t = job_driver(KINDS["tumbling"])
+    times = [
+        "00:00",
+        "01:00",
+        "30:00",
+        "31:00",
+        "32:00",
+        "33:00",
+        "02:00",
+        "34:00",
+        "03:00",
+        "35:00",
+    ]
+    rows = [{"id": n, "page": "p", "at": f"2026-01-01T00:{time}Z"} for n, time in enumerate(times)]
+    t.send("visits", *rows).run()
+    assert sorted(row["id"] for row in t.rows("rest")) == [6, 8]
+    assert sorted(row["id"] for row in t.rows("all")) == list(range(10))
+
+
+def test_table_rows_are_applied_by_position_however_many_they_are(job_driver: Make) -> None:
+    t = job_driver(found("side"))
+    versions = [{"id": n % 50, "name": f"v{n}"} for n in range(2500)]  # more than an array takes
+    t.send("users", *versions).run()
+    t.send("visits", *({"id": n, "page": "p"} for n in range(50))).run()
+    assert {r["id"]: r["user"]["name"] for r in t.rows("out")} == {
+        n: f"v{2450 + n}" for n in range(50)
+    }
