@@ -111,8 +111,12 @@ def _replaced(lab: Lab) -> None:
     query = writer.option("checkpointLocation", str(lab.folder / "ck")).start()
     try:
         query.processAllAvailable()
+        # made beside it: a query that looks while there is none says that it is missing
+        other = TopicFiles(lab.folder / "new")
+        other.create(1)
+        other.append([Record("b"), Record("c")])
         topic.path.rename(lab.folder / "old")
-        lab.topic("b", "c")
+        other.path.rename(topic.path)
         query.processAllAvailable()
     finally:
         query.stop()

@@ -56,7 +56,9 @@ def test_where_there_is_no_broker_status_says_so_and_stop_does_nothing(
 def test_a_port_that_is_taken_is_refused(kind: Kind, java: Path, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        with pytest.raises(HeadgateError, match=rf"port {port} of 127\.0\.0\.1 is taken: choose ano"):
+        with pytest.raises(
+            HeadgateError, match=rf"port {port} of 127\.0\.0\.1 is taken: choose ano"
+        ):
             kind.make(tmp_path / "broker").start(port=port)
 
 

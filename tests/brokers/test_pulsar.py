@@ -38,7 +38,10 @@ def launch(broker: PulsarBroker, port: int | None = None) -> dict[str, str]:
 def test_a_port_needs_the_web_port_that_belongs_to_it(tmp_path: Path, stand_in: Path) -> None:
     broker = PulsarBroker(tmp_path / "pulsar")
     port = free_port(together=lambda port: {"web": port + 1430})
-    with taken(port), pytest.raises(HeadgateError, match=rf"port {port} of .* is taken: choose ano"):
+    with (
+        taken(port),
+        pytest.raises(HeadgateError, match=rf"port {port} of .* is taken: choose ano"),
+    ):
         broker.start(port=port)
     with taken(port + 1430):
         told = rf"port {port + 1430} of .* is taken, and this broker needs it \(its web port\)"

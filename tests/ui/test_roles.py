@@ -54,7 +54,10 @@ def test_labels_are_what_people_read() -> None:
     assert labels_of(Step("s", "x", named=True, address="log:a")) == {"address": "log:a"}
     source = {"role": "source", "address": "log:a", "labels": {"event_time": "at"}}
     assert address_of(source) == "log:a" and has_event_time(source)
-    assert not has_event_time({**source, "role": "table"})
+    # a table forgets its rows by one
+    assert has_event_time({**source, "role": "table"})
+    assert not has_event_time({**source, "role": "sink"})
+    assert not has_event_time({**source, "labels": {}})
 
 
 def test_a_box_for_several_steps_keeps_a_role_that_they_share() -> None:
