@@ -259,7 +259,7 @@ IN_THE_FILE = [
         "import headgate as hg\n@hg.job('s', checkpoints=hg.Checkpoints(every='1 millisecond'))\n"
         "def shop(job): ...\n",
         (
-            "Checkpoints.every must be at least 10 milliseconds",
+            "Checkpoints.every must be 0 seconds, or at least 10 milliseconds",
             "got",
             "a checkpoint is a micro-batch",
         ),

@@ -125,7 +125,7 @@ def test_should_read_to_the_end_as_it_was_when_called(topic: TopicFiles) -> None
     ("record", "message"),
     [
         (Record("a\nb"), "one line"),
-        (Record(None), "no key"),
+        (Record(None), "must have a key"),
         (Record("", key="k"), "means deletion"),
     ],
 )
