@@ -85,8 +85,8 @@ def test_should_keep_the_order_of_other_sinks(pipe: Pipe, pulsar: Pulsar, tmp_pa
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
-        ({"url": "pulsar://h"}, "not the address of a Pulsar service"),
-        ({"order_by": "map('a', id)"}, "record's order_by cannot be made"),
+        ({"url": "pulsar://h"}, "address of a Pulsar service must be"),
+        ({"order_by": "map('a', id)"}, "record's order_by must be"),
         ({"options": {"sendTimeout": "1"}}, "has no option 'sendTimeout'"),
     ],
 )
