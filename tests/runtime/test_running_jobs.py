@@ -132,7 +132,7 @@ def test_a_running_job_is_saved_restarted_elsewhere_drained_and_restored(shop: S
 
     # a savepoint of a job that runs
     assert handle.savepoint("first") == "sp:first"
-    with pytest.raises(HeadgateError, match="'first' already"):
+    with pytest.raises(HeadgateError, match="already has a savepoint 'first'"):
         handle.savepoint("first")
 
     # a checkpoint has all that was there when it was asked for
