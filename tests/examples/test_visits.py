@@ -116,7 +116,7 @@ def generated(first: int, last: int) -> list[str]:
     return ran.stdout.splitlines()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_both_tutorials_on_a_real_broker_keep_their_promises(
     tmp_path: Path, kafka_servers: str
 ) -> None:

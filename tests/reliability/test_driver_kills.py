@@ -90,7 +90,7 @@ def work_a_while(driver: Driver, home: Path, more: int, seconds: float, job: str
     return True
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rows_and_state_are_exact_after_kills_at_random_moments(
     spark: SparkSession, tmp_path: Path
 ) -> None:

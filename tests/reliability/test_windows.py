@@ -76,7 +76,7 @@ def assert_panes(rows: list[dict[str, object]]) -> None:
     assert early > 0, "some windows gave early rows"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_windows_are_exact_after_kills_at_random_moments(
     spark: SparkSession, tmp_path: Path
 ) -> None:
