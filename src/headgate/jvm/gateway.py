@@ -15,6 +15,7 @@ from headgate.base.errors import HeadgateError
 PACKAGE = "org.apache.spark.sql.headgate"
 EXTENSIONS = f"{PACKAGE}.planning.HeadgateExtensions"
 FILE_MANAGER = f"{PACKAGE}.commit.FencedFileManager"
+KAFKA_SOURCE = f"{PACKAGE}.sources.kafka.KafkaTopicProvider"
 LOG_SOURCE = f"{PACKAGE}.sources.log.LogSourceProvider"
 TICKS = f"{PACKAGE}.sources.tick.TickSourceProvider"
 DURABILITY = "spark.headgate.durability"

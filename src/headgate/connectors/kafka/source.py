@@ -178,7 +178,7 @@ class KafkaSource(Source):
     def records(self, spark: SparkSession, *, table: bool) -> DataFrame:
         jvm.need_kafka(spark)
         own, client = self._options()
-        reader = spark.readStream.format("kafka")
+        reader = spark.readStream.format(jvm.KAFKA_SOURCE)
         subscribe = "subscribePattern" if self._is_pattern else "subscribe"
         reader = reader.option(subscribe, self.topic)
         for name, value in {"bootstrap.servers": self.servers, **_CLIENT, **client}.items():
