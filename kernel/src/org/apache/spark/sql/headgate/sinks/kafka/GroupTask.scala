@@ -3,13 +3,14 @@ package org.apache.spark.sql.headgate.sinks.kafka
 
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.Collections
-import java.util.concurrent.TimeUnit
+import java.util.concurrent.{ExecutionException, Future, TimeUnit}
 import java.util.concurrent.atomic.AtomicReference
 
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata
 import org.apache.kafka.clients.producer.{Callback, ProducerRecord, RecordMetadata}
 import org.apache.kafka.common.TopicPartition
 
+import org.apache.spark.sql.headgate.brokers.core.Sweeper
 import org.apache.spark.sql.headgate.brokers.kafka.{
   Admins, Clients, KafkaFailure, Patience, ProducerKey, Topics}
 import org.apache.spark.sql.headgate.commit.Marker
@@ -25,7 +26,9 @@ import org.apache.spark.sql.headgate.brokers.kafka.Clients.Producer
   *    are: who takes them over says so first and then fences, so one of the two is always met.
   * 2. If the marker shows this batch, the rows are out: drop them. If it shows the batch's number with
   *    other offsets, or a later batch, the home is older than the topics: fail.
-  * 3. Else send them, then the marker, and commit. Whatever fails closes the producer and the task.
+  * 3. Else send them, then the marker, and commit. Whatever fails closes the producer and the task. The
+  *    marker's half that is the group's offset goes as soon as the transaction has begun, beside the work
+  *    on rows: it takes two round trips, and belongs to the transaction whenever it comes.
   *
   * @param mark what the task leaves when its rows are out
   * @param retry whether an earlier attempt of this task in this batch was made
@@ -43,6 +46,7 @@ private[headgate] final class GroupTask(plan: GroupPlan, task: Int, mark: Marker
   private var begunAt = 0L
   private var inTransaction = false
   private var rows = 0L
+  private var offset: Future[_] = _
 
   /** Called before each row; false if the rows are out already, and not to be sent. */
   def opened(): Boolean = {
@@ -63,6 +67,8 @@ private[headgate] final class GroupTask(plan: GroupPlan, task: Int, mark: Marker
     if (error != null) failed.compareAndSet(null, (error, topic))
 
   def commit(): Unit = if (held != null) attempt {
+    // with the rows that are on their way: a round trip of its own would be one more
+    if (group.exactlyOnce) sendMarker()
     flush(held.producer)
     throwFailed()
     if (group.exactlyOnce) commitTransaction()
@@ -101,6 +107,7 @@ private[headgate] final class GroupTask(plan: GroupPlan, task: Int, mark: Marker
       reach(Failpoints.BeforeTransaction)
       held.producer.beginTransaction()
       inTransaction = true
+      offset = Sweeper.working.submit(offsetInto(held.producer))
     }
   }
 
@@ -112,14 +119,21 @@ private[headgate] final class GroupTask(plan: GroupPlan, task: Int, mark: Marker
       producer.flush()
     }
 
-  private def commitTransaction(): Unit = {
-    val marker = new ProducerRecord[Array[Byte], Array[Byte]](group.markerTopic,
-      plan.markerPartition, group.markerKey(task).getBytes(UTF_8), Markers.record(mark, rows))
-    held.producer.send(marker, callback(group.markerTopic))
-    held.producer.sendOffsetsToTransaction(
+  private def offsetInto(producer: Producer): Runnable = () =>
+    producer.sendOffsetsToTransaction(
       Collections.singletonMap(new TopicPartition(group.markerTopic, plan.markerPartition),
         Markers.offset(mark)),
       new ConsumerGroupMetadata(group.consumerGroup(task)))
+
+  private def sendMarker(): Unit = {
+    val marker = new ProducerRecord[Array[Byte], Array[Byte]](group.markerTopic,
+      plan.markerPartition, group.markerKey(task).getBytes(UTF_8), Markers.record(mark, rows))
+    held.producer.send(marker, callback(group.markerTopic))
+    try offset.get()
+    catch { case failure: ExecutionException => throw failure.getCause }
+  }
+
+  private def commitTransaction(): Unit = {
     reach(Failpoints.InTransaction)
     held.producer.commitTransaction()
     inTransaction = false
