@@ -9,9 +9,12 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.physical.{Distribution, StatefulOpClusteredDistribution}
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper._
 import org.apache.spark.sql.execution.streaming.state.{StateStore => Store, _}
+import org.apache.spark.sql.streaming.StateOperatorProgress
+import org.apache.spark.util.Utils
 
 /** State under an id of the step's own, in one or more stores a partition that are loaded and committed
   * together.
@@ -21,14 +24,16 @@ trait StateOperator extends StateStoreWriter { self: SparkPlan =>
   def batch: Option[RunningBatch]
   def stores: Seq[StoreShape]
 
-  /** Called in a task when its stores, in these folders, are committed. */
-  protected def awaitOnDisk(stores: Seq[Path]): Unit
-
   /** Numbers of the operator that Spark adds up and reports: name and meaning. */
   protected def sums: Seq[(String, String)] = Nil
 
-  override def customStatefulOperatorMetrics: Seq[StatefulOperatorCustomMetric] =
-    sums.map { case (name, meaning) => StatefulOperatorCustomSumMetric(name, meaning) }
+  /** Other metrics that its tasks need. */
+  protected def moreMetrics: Map[String, Metric] = Map.empty
+
+  override lazy val metrics: Map[String, SQLMetric] = StateReports.metrics(sparkContext, sums) ++ moreMetrics
+  override lazy val instanceMetrics: Map[StateStoreInstanceMetric, SQLMetric] = Map.empty
+  override def getProgress(): StateOperatorProgress =
+    StateReports.progress(shortName, stateInfo.fold(-1L)(_.numPartitions.toLong), metrics, sums)
 
   override def stateInfo: Option[StatefulOperatorStateInfo] = stateInfoOf
   // decided once: later the execution may already belong to the next batch
@@ -49,37 +54,35 @@ trait StateOperator extends StateStoreWriter { self: SparkPlan =>
   override def operatorStateMetadata(paths: List[List[String]]): OperatorStateMetadata =
     StateMetadata.of(getStateInfo.operatorId, shortName, stores, getStateInfo.numPartitions)
 
-  /** Runs a function on each partition, there where its state is: on the partition, its stores, its rows
-    * and those of the second input.
+  /** Runs a function on each partition, there where its state is: on the partition, its stores, its rows,
+    * those of the second input, and what it reports by.
     */
   protected def onStores(input: RDD[InternalRow], second: Option[RDD[InternalRow]])(
-      body: (Int, OpenStores, Iterator[InternalRow], Iterator[InternalRow]) => Iterator[InternalRow])
+      body: (Int, OpenStores, Iterator[InternalRow], Iterator[InternalRow], StateReports) => Iterator[InternalRow])
       : RDD[InternalRow] = {
     val info = getStateInfo
     val shapes = stores
     val conf = new StateStoreConf(session.sessionState.conf)
     val hadoop = QueryHadoop.broadcast(session)
     val coordinator = session.sessionState.streamingQueryManager.stateStoreCoordinator
+    val reports = StateReports.of(metrics, checkpointInfoAccumulator)
     val other = second.getOrElse(sparkContext.parallelize(Seq.empty[InternalRow], info.numPartitions))
     input.stateStoreAwareZipPartitions(other, info, stateStoreNames, coordinator) { (partition, rows, others) =>
-      body(partition, OpenStores.load(info, partition, shapes, conf, hadoop.value.value), rows, others)
+      body(partition, OpenStores.load(info, partition, shapes, conf, hadoop.value.value), rows, others, reports)
     }
   }
+}
 
-  /** Commits the stores of the task side by side, then reports their ids and sizes to the driver. */
-  protected def commitStores(opened: OpenStores): Unit = {
-    longMetric("commitTimeMs") += timeTakenMs {
+object StateOperator {
+  /** Commits the stores of a task side by side, then reports their ids and sizes to the driver.
+    *
+    * @param awaitOnDisk called when the stores, in these folders, are committed
+    */
+  def commit(opened: OpenStores, reports: StateReports)(awaitOnDisk: Seq[Path] => Unit): Unit = {
+    reports.add("commitTimeMs", Utils.timeTakenMs {
       SideBySide.foreach(opened.stores.toSeq)(store => store.commit(): Unit)
       awaitOnDisk(opened.ids.map(_.storeId.storeCheckpointLocation()).toSeq)
-    }
-    opened.stores.foreach(setStoreMetrics(_, setCheckpointInfo = false))
-    setOperatorMetrics(opened.stores.length)
-    if (opened.conf.enableStateStoreCheckpointIds) {
-      val infos = opened.stores.map(_.getStateStoreCheckpointInfo())
-      setStateStoreCheckpointInfo(StatefulOpStateStoreCheckpointInfo(
-        infos.head.partitionId, infos.head.batchVersion,
-        Some(infos.map(_.stateStoreCkptId.get)),
-        infos.head.baseStateStoreCkptId.map(_ => infos.map(_.baseStateStoreCkptId.get))))
-    }
+    }._2)
+    reports.stores(opened)
   }
 }

@@ -1,8 +1,6 @@
 /** Owns the base of our stateful operators. */
 package org.apache.spark.sql.headgate.steps.core
 
-import org.apache.hadoop.fs.Path
-
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.SparkPlan
@@ -17,7 +15,6 @@ trait StatefulStep extends StateOperator { self: SparkPlan =>
 
   override def operatorId: Long = OperatorId.of(step)
   override def shortName: String = OperatorId.name(step)
-  override protected def awaitOnDisk(stores: Seq[Path]): Unit = DiskSync.awaitInExecutor(stores)
 
   /**
    * Runs a task on each partition, there where its state is, and commits its stores when it has ended.
@@ -27,13 +24,15 @@ trait StatefulStep extends StateOperator { self: SparkPlan =>
    */
   protected def runTasks[T <: StepTask](input: RDD[InternalRow], second: Option[RDD[InternalRow]] = None)(
       task: (Int, OpenStores, Iterator[InternalRow], Iterator[InternalRow], T => Unit) => T): RDD[InternalRow] =
-    onStores(input, second) { (partition, opened, rows, others) =>
+    // no function here may name the operator: a task would get the whole plan with it
+    onStores(input, second) { (partition, opened, rows, others, reports) =>
       task(partition, opened, rows, others, ended => {
-        longMetric("allUpdatesTimeMs") += (System.nanoTime() - opened.begunNanos) / 1000000
-        longMetric("numOutputRows") += ended.rowsOut
-        longMetric("numUpdatedStateRows") += ended.rowsStored
-        longMetric("numRemovedStateRows") += ended.rowsRemoved
-        commitStores(opened)
+        reports.add("allUpdatesTimeMs", (System.nanoTime() - opened.begunNanos) / 1000000)
+        reports.add("numOutputRows", ended.rowsOut)
+        reports.add("numUpdatedStateRows", ended.rowsStored)
+        reports.add("numRemovedStateRows", ended.rowsRemoved)
+        ended.sums.foreach { case (name, n) => reports.add(name, n) }
+        StateOperator.commit(opened, reports)(DiskSync.awaitInExecutor)
       })
     }
 }

@@ -6,6 +6,9 @@ import org.apache.spark.sql.catalyst.InternalRow
 abstract class StepTask extends Iterator[InternalRow] {
   var rowsOut = 0L; var rowsStored = 0L; var rowsRemoved = 0L
 
+  /** By name, what the operator's own metrics get ([[StatefulStep]]'s `sums`). */
+  def sums: Seq[(String, Long)] = Nil
+
   /** The row that is given next, if there is one. */
   protected var current: InternalRow = null
   protected var ended = false

@@ -74,10 +74,6 @@ case class LookupExec(left: SparkPlan, right: SparkPlan, step: String, leftKeys:
       batch.fold(Long.MinValue)(b => Saturating.micros(b.watermarkMs)),
       batch.exists(_.isFirst), ttl, TaskFailures.every(session))
     runTasks[LookupTask](left.execute(), Some(right.execute()))((_, opened, stream, rows, finished) =>
-      new LookupTask(plan, opened, stream, rows, task => {
-        longMetric("headgateCacheHits") += task.cacheHits
-        longMetric("headgateCacheBytes") += task.cacheBytes
-        finished(task)
-      }))
+      new LookupTask(plan, opened, stream, rows, finished))
   }
 }

@@ -52,8 +52,8 @@ final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[In
   private val waiting = if (waitMs >= 0) new WaitingRows(plan, opened, joiner) else null
   private val forgetting = plan.ttl.fold[ForgetfulRows](null)(new ForgetfulRows(_, plan, opened, rows))
 
-  def cacheHits: Long = rows.hits
-  def cacheBytes: Long = rows.bytes
+  override def sums: Seq[(String, Long)] =
+    Seq("headgateCacheHits" -> rows.hits, "headgateCacheBytes" -> rows.bytes)
 
   if (forgetting != null) forgetting.forget { () => rowsRemoved += 1; counters.removed.inc() }
   applyTableRows()

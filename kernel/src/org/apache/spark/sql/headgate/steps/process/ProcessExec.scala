@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.headgate.batch.{JobClock, OnceABatch}
 import org.apache.spark.sql.headgate.counters.Counters
-import org.apache.spark.sql.headgate.spark.{PythonSettings, RunningBatch, Session}
+import org.apache.spark.sql.headgate.spark.{Metric, PythonSettings, RunningBatch, Session}
 import org.apache.spark.sql.headgate.steps.core.{SortLimits, StatefulStep}
 import org.apache.spark.sql.headgate.store.{CacheConf, StoreSpec}
 import org.apache.spark.sql.headgate.testing.TaskFailures
@@ -27,6 +27,7 @@ case class ProcessExec(child: SparkPlan, spec: ProcessSpec, keys: Seq[Attribute]
   // rows without a position come by time: a replayed batch gets its blocks in another order
   private def order: Seq[Attribute] = Seq(input, position) ++ tie.toSeq.flatMap(Seq(time, _))
   override protected def withNewChildInternal(c: SparkPlan): ProcessExec = copy(child = c)
+  override protected def moreMetrics: Map[String, Metric] = pythonMetrics
   override val stateStoreNames: Seq[String] = stores.map(_.name)
 
   /** This batch's watermark in microseconds. */
