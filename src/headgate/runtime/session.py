@@ -41,6 +41,9 @@ _FIXED = {
 }
 _DEFAULTS = {
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+    # two messages a store and batch; each task names the versions it has committed anyway, and a
+    # batch without the version of one does not end
+    "spark.sql.streaming.stateStore.commitValidation.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "1000",
     # a step needs a dozen generated classes: with Spark's 100, larger jobs compile in every batch
     "spark.sql.codegen.cache.maxEntries": "2000",
@@ -60,9 +63,17 @@ _NO_PAGES = {
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "40",
     "spark.ui.retainedTasks": "400",
+    # never while a task runs: only when it has ended
+    "spark.ui.liveUpdate.period": "-1ms",
 }
-# blocks do not leave the machine: compressing them costs more than it saves
-_LOCAL = {"spark.shuffle.compress": "false", "spark.shuffle.spill.compress": "false"}
+# blocks do not leave the machine: to compress them, or to sum them up, costs more than it saves
+_LOCAL = {
+    "spark.shuffle.compress": "false",
+    "spark.shuffle.spill.compress": "false",
+    "spark.shuffle.checksum.enabled": "false",
+    "spark.broadcast.compress": "false",
+    "spark.broadcast.checksum": "false",
+}
 
 
 def get_session(

@@ -84,10 +84,12 @@ object RunningQuery {
       trigger: Trigger, clock: Clock): StreamingQuery = {
     val session = Frames.session(df)
     val plans = KeptPlans.setting(session)
-    val query = session.sessionState.streamingQueryManager.startQuery(
-      userSpecifiedName = Some(name), userSpecifiedCheckpointLocation = Some(checkpoint),
-      df = df.asInstanceOf[DataFrame], extraOptions = options, sink = sink,
-      outputMode = OutputMode.Append(), trigger = trigger, triggerClock = clock)
+    val query = QuerySettings.during(session, checkpoint, trigger) {
+      session.sessionState.streamingQueryManager.startQuery(
+        userSpecifiedName = Some(name), userSpecifiedCheckpointLocation = Some(checkpoint),
+        df = df.asInstanceOf[DataFrame], extraOptions = options, sink = sink,
+        outputMode = OutputMode.Append(), trigger = trigger, triggerClock = clock)
+    }
     KeptPlans.serve(query, plans)
     query
   }
