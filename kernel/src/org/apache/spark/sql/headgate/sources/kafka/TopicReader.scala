@@ -67,8 +67,9 @@ private[kafka] final class TopicReader(part: KafkaPart, sparksFrom: Long => Part
       if (cursor == null) cursor = TopicCursors.take(part)
       cursor.read(at, part.until)
     } catch {
-      case e @ (_: InterruptException | _: WakeupException) => drop(); throw e
-      case _: KafkaException => Left(at)
+      case e: KafkaException if !TopicReader.isInterrupt(e) => Left(at)
+      // a consumer that was stopped on its way may be elsewhere than its cursor says
+      case e: Throwable => drop(); throw e
     }
 
   private def goOnAt(place: Long): Unit = {
@@ -84,6 +85,9 @@ private[kafka] final class TopicReader(part: KafkaPart, sparksFrom: Long => Part
 }
 
 private[headgate] object TopicReader {
+  private def isInterrupt(e: KafkaException): Boolean =
+    e.isInstanceOf[InterruptException] || e.isInstanceOf[WakeupException]
+
   /** How often Spark's reader had to go on, in this process. */
   val handedOver = new java.util.concurrent.atomic.AtomicLong
 }
