@@ -28,24 +28,26 @@ object BatchGuards {
   def remove(sparkFolder: String, hadoop: Configuration): Unit =
     Option(guards.remove(nameOf(new Path(sparkFolder), hadoop))).foreach(begun.remove(_))
 
-  /** Begins the next check, which may have to ask a broker, while the driver prepares the batch's tasks. */
+  /** Begins the check that the first task waits for, which may have to ask a broker, while the driver
+    * still prepares the tasks.
+    */
   def begin(session: Session): Unit = of(session).foreach { case (batch, guard) =>
     begun.compute(guard, (_, before) =>
       if (before != null && before.batch == batch) before
       else Begun(batch, threads.submit((() => guard.check()): Runnable)))
   }
 
-  /** Checks the guard of the batch that runs on this thread, if there is one.
-    *
-    * The sink calls it before the first task of a batch, so that no task that commits by itself has
-    * begun, and again when all tasks have read their rows, before the driver commits any. What was begun
-    * for this batch serves the first of them.
+  /** Checks the guard of the batch that runs on this thread, if there is one, before its first task: none
+    * that commits by itself may have begun. If that check was begun for this batch, it is the one.
     */
-  def check(session: Session): Unit = of(session).foreach { case (batch, guard) =>
+  def checkBeforeTasks(session: Session): Unit = of(session).foreach { case (batch, guard) =>
     val before = begun.remove(guard)
     if (before == null || before.batch != batch) guard.check()
     else try before.answer.get() catch { case e: ExecutionException => throw e.getCause }
   }
+
+  /** Checks it again when all tasks have read their rows, before the driver commits any. */
+  def checkBeforeCommit(session: Session): Unit = of(session).foreach { case (_, guard) => guard.check() }
 
   private def of(session: Session): Option[(RunningBatch, BatchGuard)] =
     if (guards.isEmpty) None

@@ -36,7 +36,7 @@ final class SinkWrite(session: Session, spec: JobSpec, schema: StructType, fsync
 
   override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory = {
     recovered
-    BatchGuards.check(session)
+    BatchGuards.checkBeforeTasks(session)
     if (outputs.all.exists(_.commitInTasks)) fence().foreach(_.check())
     val batch = new BatchWrite(session, info.numPartitions, mark, structs, spec.outUntil)
     // Those whose tasks commit first: their rows are out first as well.
@@ -51,7 +51,7 @@ final class SinkWrite(session: Session, spec: JobSpec, schema: StructType, fsync
   }
 
   override def commit(epochId: Long, messages: Array[WriterCommitMessage]): Unit = {
-    BatchGuards.check(session)
+    BatchGuards.checkBeforeCommit(session)
     val ofTasks = inOrder(messages)
     fence() match {
       case Some(f) => f.section(commitAll(epochId, ofTasks))
