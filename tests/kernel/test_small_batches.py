@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -188,3 +189,26 @@ def test_table_rows_are_applied_by_position_however_many_they_are(job_driver: Ma
     assert {r["id"]: r["user"]["name"] for r in t.rows("out")} == {
         n: f"v{2450 + n}" for n in range(50)
     }
+
+
+def test_a_changelog_on_a_local_disk_has_one_file_of_checksums(
+    job_driver: Make, spark: SparkSession
+) -> None:
+    def written() -> tuple[int, int, int]:
+        """How many changelogs, with Hadoop's checksums, and with Spark's."""
+        t = job_driver(found("side"))
+        t.send("users", {"id": 1, "name": "Ann"}, {"id": 3, "name": "Bob"}).run()
+        logs = list(Path(t.home).rglob("*.changelog"))
+        assert logs
+        hadoops = sum((log.parent / f".{log.name}.crc").exists() for log in logs)
+        return len(logs), hadoops, sum(Path(f"{log}.crc").exists() for log in logs)
+
+    changelogs, hadoops, sparks = written()
+    assert (hadoops, sparks) == (changelogs, 0)
+    setting = "spark.sql.streaming.checkpoint.fileChecksum.enabled"
+    spark.conf.set(setting, "true")  # a user's own choice stays
+    try:
+        changelogs, hadoops, sparks = written()
+    finally:
+        spark.conf.unset(setting)
+    assert (hadoops, sparks) == (changelogs, changelogs)
