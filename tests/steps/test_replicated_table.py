@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
 import pytest
@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import headgate as hg
 from headgate.base.errors import GraphError
+from headgate.compile import compile_job
 from headgate.home.layout import Home
 from headgate.testing import Deleted, JobDriver
 from headgate.testing.job_driver import CrashPoint
@@ -177,6 +178,37 @@ def test_rows_are_forgotten_in_every_partition(job_driver: Make) -> None:
     assert [(row["user"], row["name"]) for row in t.rows("out")] == [(2, "Ben"), (2, "Ben")]
     assert [row["user"] for row in t.rows("unknown")] == [1, 1]
     assert [row["key"]["id"] for row in t.state("who").all()] == [2]
+
+
+class ByTask(hg.PythonSink):
+    """Stands for all sinks whose tasks commit: "batch 7 of partition 3 is out"."""
+
+    def __init__(self, by_task: bool) -> None:
+        self.by_task = by_task
+
+    def write(self, rows: Iterator[Any], batch: hg.Batch, partition: int) -> int:
+        return sum(part.num_rows for part in rows)
+
+
+@pytest.mark.parametrize(("by_task", "keyed", "placed"), [
+    (True, False, True), (False, False, False), (True, True, False),
+])  # fmt: skip
+def test_a_sink_whose_tasks_commit_gets_its_rows_by_key(
+    spark: SparkSession, by_task: bool, keyed: bool, placed: bool
+) -> None:
+    """Where no keyed step before has placed them: a source's partitions may come in any order."""
+
+    @hg.job("by_task")
+    def define(job: hg.Job) -> None:
+        users = job.table("users", hg.topic("log:u", schema=USER), key="id", replicate=True)
+        came = job.source("orders", hg.topic("log:o", schema=ORDER))
+        if keyed:
+            came = came.key_by("user").dedupe("once", within="1 hour")  # type: ignore[assignment]
+        came.lookup("who", users, on="user", missing="drop").sink("out", ByTask(by_task))
+
+    built = define.build(spark=spark, check_connectors=False)
+    plan = compile_job(built, spark, parallelism=2).frame._jdf.queryExecution().analyzed()
+    assert ("RepartitionByExpression" in plan.toString()) == placed
 
 
 def test_rows_cannot_wait_for_such_a_table(spark: SparkSession) -> None:
