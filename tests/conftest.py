@@ -7,12 +7,14 @@ import os
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.class_archive import java_options
+from headgate.jvm.class_archive import VARIABLE, Use
+from headgate.jvm.launch import FIRST_COMPILER
 from tests.order import ordered
 
-# Drivers that tests start inherit these. The first is for Spark's own JVM, the second for the one
-# that Spark runs before it, to put its command together.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
+# Drivers that tests start inherit these. `make test` has made the archive of classes. The second is
+# for Spark's own JVM, the third for the one that Spark may run before it, to write its command.
+os.environ.setdefault(VARIABLE, Use.USE)
+os.environ.setdefault("SPARK_SUBMIT_OPTS", FIRST_COMPILER)
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 

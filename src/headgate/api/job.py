@@ -117,6 +117,7 @@ class Job:
         delete_when: Expr | None = None,
         ttl: Duration | None = None,
         event_time: EventTime | None = None,
+        replicate: bool = False,
     ) -> Table:
         """The latest row of each key of a changelog topic, for lookups.
 
@@ -124,6 +125,9 @@ class Job:
         deletes its key. With `ttl` a row is forgotten so long after its last update, by the time
         of batches. With `event_time` it goes by the time in the row and the job's watermark, of
         which the table is then a source: if it may be silent, give it `idle_after`.
+
+        With `replicate` every partition keeps the whole table, and a lookup leaves the stream
+        where it is: for small tables, and for rules that all keys must see.
 
         >>> seen = hg.event_time("seen", idle_after="1 minute")
         >>> @hg.job("clicks")
@@ -135,7 +139,7 @@ class Job:
         >>> clicks.describe().steps[0].labels["ttl"]
         '7 days of event time'
         """
-        return add_table(self._plan, name, source, key, delete_when, ttl, event_time)
+        return add_table(self._plan, name, source, key, delete_when, ttl, event_time, replicate)
 
     def process(
         self, name: str, function: Process, *, on_error: OnError = "fail", **inputs: Keyed

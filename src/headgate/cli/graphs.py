@@ -101,7 +101,7 @@ def _built(job: JobDef, params: dict[str, str]) -> BuiltJob:
     from headgate.runtime.session import get_session
 
     # Column names and types are Spark's to resolve, so a check needs a session, but no data.
-    spark = get_session(parallelism=1, master=None, conf={})
+    spark = get_session(parallelism=1, brief=True)
     return job.build(params, spark=spark)
 
 
@@ -109,7 +109,7 @@ def _check_live(ui: Ui, built: BuiltJob, job: str) -> LiveCheck:
     from headgate.runtime.broker_check import check_live
     from headgate.runtime.session import get_session
 
-    checked = check_live(built, get_session(parallelism=1, master=None, conf={}), job)
+    checked = check_live(built, get_session(parallelism=1), job)
     for step, finding in checked.findings:
         ui.say(f"{'ok' if finding.reason is None else 'WRONG'}  {step.id}: {finding.text}")
     for transaction in checked.transactions:

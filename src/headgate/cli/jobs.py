@@ -14,6 +14,7 @@ from headgate.cli.event_time import watermark_lines
 from headgate.cli.tables import DASH, local_time, number, size, table
 from headgate.home.layout import JobHome
 from headgate.home.model import EventRecord, Owner
+from headgate.home.read.latency import SinkLatency
 from headgate.home.read.steps import StepFigures
 from headgate.home.resume_hint import start_command
 from headgate.home.times import now, to_iso
@@ -89,6 +90,10 @@ def show_job(
     rows = _steps(status)
     value = _job_json(status)
     value["steps"] = [_step_json(step) for step in rows]
+    value["latency"] = [
+        {"sink": sink.sink, "p50_ms": sink.p50_ms, "p99_ms": sink.p99_ms, "records": sink.records}
+        for sink in (status.figures.latencies() if status.figures else ())
+    ]
     if status.crash is not None:
         value["start_again"] = start_command(home, status.run)
     ui.data(value, lambda: _show_text(home, status, rows if steps else None))
@@ -146,7 +151,13 @@ def _summary(status: JobStatus) -> list[str]:
         at = ", ".join(f"{part}:{place}" for part, place in offsets.places())
         behind = f"   behind by {offsets.behind():,}" if offsets.behind() else ""
         lines.append(f"source       {name} at {at or 'its start'}{behind}")
+    lines += [_latency(sink) for sink in status.figures.latencies()] if status.figures else []
     return lines + watermark_lines(record, indent=13)
+
+
+def _latency(sink: SinkLatency) -> str:
+    p50, p99 = (format_duration(timedelta(milliseconds=ms)) for ms in (sink.p50_ms, sink.p99_ms))
+    return f"latency      {sink.sink}: half of {sink.records:,} records in {p50}, 99 % in {p99}"
 
 
 def _steps_text(steps: list[StepFigures]) -> str:

@@ -63,7 +63,7 @@ def _plan(
 
     ui.say("starting Spark to build the graph")
     partitions = parallelism or snapshot.run.parallelism
-    with session_for_reading(parallelism=partitions) as spark:
+    with session_for_reading(parallelism=partitions, brief=True) as spark:
         compiled = compile_job(job.build(params, spark=spark), spark, parallelism=partitions)
         return plan_upgrade(
             snapshot,

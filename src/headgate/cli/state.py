@@ -91,7 +91,7 @@ def get(
     snapshot = _snapshot(ui, target)
     shape = _shape(snapshot, step, state)
     shape.check_key(step, wanted)
-    with _reader(ui, snapshot) as reader:
+    with _reader(ui, snapshot, brief=True) as reader:
         from headgate.state.plain import json_value, plain_rows
 
         rows = json_value(plain_rows(reader.get(step, wanted, state)))
@@ -216,13 +216,13 @@ def _snapshot(ui: Ui, target: str) -> Snapshot:
 
 
 @contextmanager
-def _reader(ui: Ui, snapshot: Snapshot) -> Iterator[StateReader]:
+def _reader(ui: Ui, snapshot: Snapshot, *, brief: bool = False) -> Iterator[StateReader]:
     from headgate.runtime.session import session_for_reading
     from headgate.state import StateReader
 
     ui.say(f"starting Spark to read {snapshot.name}")
     # the job may be running, and retention at work
-    with held(snapshot) as kept, session_for_reading(parallelism=1) as spark:
+    with held(snapshot) as kept, session_for_reading(brief=brief) as spark:
         yield StateReader(spark, kept)
 
 

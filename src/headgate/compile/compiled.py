@@ -102,9 +102,11 @@ def compile_job(built: BuiltJob, spark: SparkSession, *, parallelism: int) -> Co
     sinks, outlets = Sinks.of(built), Outlets()
     needs = carried_columns(built)
     for node in built.of_shape(Shape.ORIGIN, Shape.STATEFUL):
-        placed = node.operation.shape is Shape.STATEFUL
-        if placed and node.step.id not in outlets.inputs:
+        keeps = node.operation.shape is Shape.STATEFUL
+        if keeps and node.step.id not in outlets.inputs:
             continue  # nothing comes to it
+        stays = not node.operation.places_rows and node.step.id in outlets.unplaced
+        placed = keeps and not stays
         base = node.operation.frame(job, node, outlets.inputs.get(node.step.id, []))
 
         def ways(shared: DataFrame, node: Node = node) -> list[Arrival]:

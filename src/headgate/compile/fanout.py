@@ -27,6 +27,8 @@ class Outlets:
 
     inputs: dict[str, list[DataFrame]] = field(default_factory=dict)
     leaves: list[DataFrame] = field(default_factory=list)
+    unplaced: set[str] = field(default_factory=set)
+    """Steps to which rows come in the partitions of their sources."""
 
 
 Ways = Callable[[DataFrame], Sequence[Arrival]]
@@ -48,6 +50,8 @@ def fan_out(
     for number, group in enumerate(groups):
         # rows that ride along go with the first group; the others see live rows only
         leaf = _deliver(base, group, sinks, outlets, riders=number == 0)
+        if not placed:
+            outlets.unplaced.update(a.node.step.id for a in group.arrivals if not _is_sink(a))
         if leaf is not None:
             outlets.leaves.append(leaf if placed else sinks.placed(leaf, partitions))
 

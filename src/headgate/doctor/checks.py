@@ -13,6 +13,7 @@ from pathlib import Path
 
 from headgate.base.errors import HeadgateError
 from headgate.doctor.check import Check
+from headgate.jvm.class_archive import VARIABLE, Use, archive_path, use
 from headgate.jvm.java import find_java
 from headgate.jvm.spark_jars import KERNEL_JAR, find_spark_jars, read_kernel_jar
 
@@ -34,6 +35,7 @@ def run_checks(home: str | None = None, live: bool = False) -> list[Check]:
         _pyspark,
         _scala,
         _kernel,
+        _classes,
         _worker_python,
         _connect,
         lambda: _home(home, live),
@@ -113,6 +115,19 @@ def _kernel() -> Check:
             f"install pyspark=={kernel.spark}, or rebuild in a checkout: make kernel",
         )
     return Check("kernel", True, built_for)
+
+
+def _classes() -> Check:
+    try:
+        allowed, path = use(), archive_path(find_java(), find_spark_jars())
+    except HeadgateError as error:
+        return _failed("classes", error)
+    if allowed is Use.OFF:
+        return Check("classes", True, f"no archive is used ({VARIABLE}=off)")
+    if path.exists():
+        return Check("classes", True, f"Spark's are in {path}")
+    hint = "`headgate doctor --warm` makes an archive of them: Spark starts in half the time"
+    return Check("classes", True, "no archive of Spark's classes yet", hint)
 
 
 def _worker_python() -> Check:

@@ -149,6 +149,11 @@ class Operation:
         return False
 
     @property
+    def places_rows(self) -> bool:
+        """Whether its rows are in the partition of their key, if it keeps state."""
+        return True
+
+    @property
     def by_event_time(self) -> bool:
         """Whether rows can be too late for it."""
         return False

@@ -12,6 +12,7 @@ from headgate.base.params import from_record, references
 from headgate.base.secrets import redacted
 from headgate.base.topic_ids import TopicIds
 from headgate.home.event_time import EventTimeRecord
+from headgate.home.latency import LatencyRecord
 from headgate.home.tally import Tally
 from headgate.home.times import from_iso, to_iso
 
@@ -303,6 +304,8 @@ class CheckpointRecord:
     """Each source's watermark after it; nothing if no source has event time."""
     tally: Tally | None = None
     """Of the run up to this checkpoint; nothing in a record of an older Headgate."""
+    latency: LatencyRecord | None = None
+    """How long its records took; nothing in a record of an older Headgate."""
 
     @property
     def watermark_after(self) -> datetime | None:
@@ -328,6 +331,7 @@ class CheckpointRecord:
             "watermark": to_iso(self.watermark),
             "event_time": self.event_time.to_json() if self.event_time else None,
             "tally": self.tally.to_json() if self.tally else None,
+            **({"latency": self.latency.to_json()} if self.latency else {}),
         }
 
     @staticmethod
@@ -352,6 +356,7 @@ class CheckpointRecord:
             watermark=from_iso(data.get("watermark")),
             event_time=EventTimeRecord.from_json(time) if time else None,
             tally=Tally.from_json(tally) if tally else None,
+            latency=LatencyRecord.from_json(data["latency"]) if data.get("latency") else None,
         )
 
 

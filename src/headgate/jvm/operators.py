@@ -79,12 +79,14 @@ def lookup(
     held: str | None = None,
     ttl_ms: int = 0,
     row_time: str | None = None,
+    replicated: bool = False,
 ) -> DataFrame:
     """The stream with the latest table row of the same key as one more struct column.
 
     `held` is the stream's event time, if rows that wait hold the job's watermark. A table row is
     forgotten `ttl_ms` (0: never) after its event time in the table's column `row_time`, or without
-    one after the time of its batch.
+    one after the time of its batch. With `replicated` every partition keeps the whole table, and
+    the stream stays in the partitions that it comes in.
     """
     spark = stream.sparkSession
     java = kernel_api(spark, "LookupApi").apply(
@@ -101,6 +103,7 @@ def lookup(
         held,
         ttl_ms,
         row_time,
+        replicated,
     )
     return as_frame(java, spark)
 

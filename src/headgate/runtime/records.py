@@ -14,6 +14,7 @@ from headgate.graph.formats import current
 from headgate.home.checkpoint_log import KEEP, SPAN
 from headgate.home.event_time import EventTimeRecord
 from headgate.home.files import read_json
+from headgate.home.latency import LatencyRecord
 from headgate.home.layout import RunHome
 from headgate.home.model import CheckpointRecord, Counts, Offset, SourceOffsets
 from headgate.home.read.counts import CHANGES, table_rows, tables_of
@@ -44,6 +45,7 @@ class _Journal:
     counters: Counts
     watermark: datetime | None = None
     event_time: EventTimeRecord | None = None
+    latency: LatencyRecord | None = None
 
 
 class Recorder:
@@ -116,6 +118,7 @@ class Recorder:
             sources={name: _source(source) for name, source in offsets if _shown(name)},
             watermark=journal.watermark,
             event_time=time,
+            latency=journal.latency,
         )
 
     def _recovered(self, batch: int) -> CheckpointRecord:
@@ -149,6 +152,7 @@ class Recorder:
                 },
                 watermark=from_ms(entry.watermark_ms) if entry else None,
                 event_time=time,
+                latency=journal.latency,
             )
         )
 
@@ -209,6 +213,7 @@ class Recorder:
             data["counters"],
             from_ms(time.get("watermark")) if time else None,
             EventTimeRecord.from_journal(time) if time else None,
+            LatencyRecord.from_json(data["latency"]) if data.get("latency") else None,
         )
 
     def _event_time(self, journal: _Journal) -> EventTimeRecord | None:
@@ -245,6 +250,7 @@ def forked_record(
         run=run,
         type="forked",
         tally=Tally(),
+        latency=None,
         rows={},
         totals=_added({s: m for s, m in parent.totals.items() if s in kept}, gone),
         state=state,

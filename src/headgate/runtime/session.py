@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import sys
@@ -15,7 +16,9 @@ from pyspark.sql import SparkSession
 
 from headgate import jvm
 from headgate.base.errors import UsageError
-from headgate.jvm.java import ensure_java
+from headgate.jvm.class_archive import make_later
+from headgate.jvm.java import JavaHome, ensure_java
+from headgate.jvm.launch import start_jvm
 
 DEFAULT_PARALLELISM = 2
 SPARK_LOG = "HEADGATE_SPARK_LOG"
@@ -25,6 +28,9 @@ _PYSPARK_LOGS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 # Spark's classes outgrow what Java first allows them: without room it stops four times to collect.
 _JVM = "-XX:+UseParallelGC -XX:MetaspaceSize=256m"
+_at_exit: list[object] = []
+_TRAINING = "headgate.testing.training"
+"""The program that makes an archive of classes; a room above, so it is named and not imported."""
 
 # What the kernel's guarantees rest on: not for users to change.
 _FIXED = {
@@ -81,8 +87,9 @@ def get_session(
     parallelism: int = DEFAULT_PARALLELISM,
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
+    brief: bool = False,
 ) -> SparkSession:
-    """The session of this process, made if there is none."""
+    """The session of this process, made if there is none; `brief` for a command of seconds."""
     if os.environ.get("SPARK_REMOTE"):
         raise UsageError(
             "Headgate needs Spark's own JVM and does not work on Spark Connect",
@@ -94,7 +101,7 @@ def get_session(
                 f"{name} cannot be changed: Headgate's guarantees rest on it", remedy="leave it out"
             )
     _spark_log_level()
-    ensure_java()
+    java = ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     where = master or os.environ.get("HEADGATE_MASTER") or "local[*]"
     settings = {
@@ -105,12 +112,16 @@ def get_session(
         **_FIXED,
         "spark.jars": str(jvm.jar()),
         "spark.sql.shuffle.partitions": str(parallelism),
+        "spark.app.name": "headgate",
+        "spark.master": where,
     }
     settings[_JAVA_OPTIONS] = _with_quiet_log(settings[_JAVA_OPTIONS])
-    builder = SparkSession.builder.appName("headgate").master(where)
+    start_jvm(java, settings, brief=brief)
+    builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
+    _make_archive_at_exit(java)
     if level := _spark_log_level():
         spark.sparkContext.setLogLevel(level)
     else:
@@ -120,6 +131,12 @@ def get_session(
     # a session that was there already keeps its static settings, but these are per query
     spark.conf.set("spark.sql.shuffle.partitions", str(parallelism))
     return spark
+
+
+def _make_archive_at_exit(java: JavaHome) -> None:
+    """Not before: what the user waits for needs the machine."""
+    if not _at_exit:
+        _at_exit.append(atexit.register(make_later, java, _TRAINING))
 
 
 def setting_origin(name: str) -> str | None:
@@ -141,10 +158,10 @@ def has_session() -> bool:
 
 
 @contextmanager
-def session_for_reading(*, parallelism: int = 1) -> Iterator[SparkSession]:
+def session_for_reading(*, parallelism: int = 1, brief: bool = False) -> Iterator[SparkSession]:
     """A session for a command that reads: this process's own, else one that ends with the block."""
     own = not has_session()
-    spark = get_session(parallelism=parallelism)
+    spark = get_session(parallelism=parallelism, brief=brief)
     try:
         yield spark
     finally:

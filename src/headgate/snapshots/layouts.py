@@ -29,11 +29,14 @@ class Difference:
     """Whether floating numbers in keys were kept as they came: 0.0 and -0.0 were two keys."""
     times: bool = False
     """Whether times of a table's rows come or go: the kind of the step says what that means."""
+    places: bool = False
+    """Whether every partition has all of the rows now, or only before."""
 
     @property
     def same(self) -> bool:
         """Whether the state can be used as it is."""
-        return not (self.gains or self.loses or self.conflicts or self.one_zero or self.times)
+        named = self.gains or self.loses or self.conflicts
+        return not (named or self.one_zero or self.times or self.places)
 
     def __add__(self, other: Difference) -> Difference:
         return Difference(
@@ -42,6 +45,7 @@ class Difference:
             self.conflicts + other.conflicts,
             self.one_zero or other.one_zero,
             self.times or other.times,
+            self.places or other.places,
         )
 
 
@@ -66,6 +70,7 @@ def compare(old: Sequence[Layout], new: Sequence[Layout]) -> Difference:
             found += Difference(conflicts=(_keys(was, is_),))
         elif any(was.get(part) != is_.get(part) for part in ("encoder", "columns", "partition_by")):
             found += Difference(conflicts=(f"store {name} is kept in another order",))
+        found += Difference(places=bool(was.get("replicated")) != bool(is_.get("replicated")))
         found += Difference(one_zero=is_.get("floats") is not None and was.get("floats") is None)
         if _holds_entries(was) and _holds_entries(is_):
             found += _values(_entry(was), _entry(is_), "")

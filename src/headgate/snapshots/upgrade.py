@@ -213,7 +213,8 @@ def _kept(
     if found.one_zero:
         parts.append("keys: 0.0 and -0.0 become one, and so do all NaN")
     if not parts:
-        parts.append("unchanged but for the times of its rows")
+        what = "places" if found.places else "times"
+        parts.append(f"unchanged but for the {what} of its rows")
     note = "; ".join(["needs --allow-dropped-state"] * bool(found.loses) + [note] * bool(note))
     return Change("~", name, f"state {'; '.join(parts)}", rows, note), True, bool(found.loses)
 

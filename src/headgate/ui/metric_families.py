@@ -37,6 +37,9 @@ _GAUGES = {
     "headgate_source_pending_records": (_SOURCE, "Records in a source that are not read yet."),
     "headgate_source_event_time_lag_seconds": (_SOURCE, "A source's event time behind the clock."),
     "headgate_source_idle_seconds": (_SOURCE, "Time since the last rows of a source."),
+    "headgate_sink_latency_seconds": (
+        (*_STEP, "quantile"), "From records' timestamps to the commit of a sink.",
+    ),
     "headgate_state_rows": (_STEP, "Rows of a step's state."),
     "headgate_state_bytes": (_STEP, "Bytes of a step's state."),
     "headgate_checkpoint_last_id": (("job",), "The newest checkpoint."),

@@ -75,6 +75,10 @@ def _job(families: Families, model: Model, job: JobHome) -> None:
     _events(families, of, job)
     _states(families, of, figures, live=live)
     if status.state == "RUNNING":
+        for sink in figures.latencies():
+            for share, ms in (("0.5", sink.p50_ms), ("0.99", sink.p99_ms)):
+                labels = {**of, "step": sink.sink, "quantile": share}
+                families.gauge("headgate_sink_latency_seconds", labels, ms / 1000)
         rows = model.history(figures.run, limit=_RECENT)
         families.gauge("headgate_job_batch_busy_ratio", of, busy_share(rows))
     saved = savepoints(job)

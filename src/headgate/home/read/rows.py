@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from headgate.home.latency import quantile
 from headgate.home.model import CheckpointRecord
 from headgate.home.read.counts import behind, source_rows
 
@@ -28,6 +29,8 @@ class CheckpointRow:
     behind: int
     state_rows: int
     state_bytes: int
+    latency_ms: int | None
+    """That 99 % of its records did not exceed; nothing if it had none."""
 
     @staticmethod
     def of(record: CheckpointRecord) -> CheckpointRow:
@@ -46,4 +49,5 @@ class CheckpointRow:
             behind(record),
             sum(sizes.get("rows", 0) for sizes in record.state.values()),
             sum(sizes.get("bytes", 0) for sizes in record.state.values()),
+            quantile(record.latency.all(), 0.99) if record.latency else None,
         )

@@ -12,6 +12,7 @@ from headgate.home.event_log import EventLog
 from headgate.home.layout import JobHome, RunHome
 from headgate.home.model import CheckpointRecord, RunRecord
 from headgate.home.read.counts import behind, left, sinks_of, source_rows
+from headgate.home.read.latency import SinkLatency, sink_latencies
 from headgate.home.read.steps import StepFigures, step_figures
 from headgate.home.tally import Tally
 from headgate.home.times import now
@@ -98,6 +99,13 @@ class RunFigures:
         taken = sum(source_rows(record) for record in records)
         given = sum(left(record.rows, self.sinks) for record in records)
         return taken / seconds, given / seconds
+
+    def latencies(self) -> list[SinkLatency]:
+        """Of each sink over the last 20 checkpoints, those of the last minute if there are any."""
+        end = now()
+        records = self.run.checkpoint_log.last(_RATE_CHECKPOINTS)
+        fresh = [r for r in records if r.completed_at and end - r.completed_at < RATE_WINDOW]
+        return sink_latencies(self.graph["steps"], fresh or records)
 
     def restarts_since(self, when: datetime) -> int:
         """Restarts since a time, the newest events first until an older one comes."""

@@ -53,6 +53,7 @@ class LookupStep(Operation):
     take: tuple[Expr, ...] | None
     missing: Missing
     ttl: Ttl | None = None
+    replicated: bool = False
     kind = "lookup"
     shape = Shape.STATEFUL
 
@@ -71,6 +72,8 @@ class LookupStep(Operation):
             made["hold_watermark"] = self.missing.hold_watermark
         if self.ttl is not None:
             made |= self.ttl.config()
+        if self.replicated:
+            made["replicated"] = True
         return made
 
     def labels(self) -> Mapping[str, str]:
@@ -85,6 +88,8 @@ class LookupStep(Operation):
             labels["hold_watermark"] = "False"
         if self.ttl is not None:
             labels["ttl"] = str(self.ttl)
+        if self.replicated:
+            labels["state"] = "in every partition"
         return labels
 
     def keys(self, input: int) -> tuple[Expr, ...]:
@@ -93,6 +98,10 @@ class LookupStep(Operation):
     @property
     def rows_may_ride(self) -> bool:
         return True
+
+    @property
+    def places_rows(self) -> bool:
+        return not self.replicated
 
     @property
     def needs_ticks(self) -> bool:
@@ -138,6 +147,7 @@ class LookupStep(Operation):
             held=EVENT_TIME if job.holds_watermark(node.step.id) else None,
             ttl_ms=0 if self.ttl is None else self.ttl.millis,
             row_time=EVENT_TIME if self._by_event_time else None,
+            replicated=self.replicated,
         )
 
     @property
@@ -179,11 +189,14 @@ class LookupStep(Operation):
     @classmethod
     def fits(cls, old: Mapping[str, Any], new: Mapping[str, Any], gains: Sequence[str]) -> Fit:
         fit = fit_of(old, new)
+        notes = []
         was, now = (", ".join(config["table_key"]) for config in (old, new))
-        if was == now:
-            return fit
-        note = f"the key was {was} and is {now}: state goes on by the values of the new one"
-        return Fit(fit.conflicts, "; ".join([note, *filter(None, [fit.note])]))
+        if was != now:
+            notes.append(f"the key was {was} and is {now}: state goes on by the new one's values")
+        if bool(old.get("replicated")) != bool(new.get("replicated")):
+            where = "every partition" if new.get("replicated") else "the partition of its key"
+            notes.append(f"each row is kept by {where} now")
+        return Fit(fit.conflicts, "; ".join([*notes, *filter(None, [fit.note])]))
 
     @classmethod
     def note_if_new(cls, config: Mapping[str, Any], known_sources: Sequence[str]) -> str:
@@ -211,8 +224,11 @@ class LookupStep(Operation):
         }
         if config.get("hold_watermark") is False:
             detail["hold_watermark"] = "False"
-        if "ttl_ms" in config:  # format 1 had none, so that it is not the same
+        # format 1 had none of these, so that it is not the same
+        if "ttl_ms" in config:
             detail["ttl"] = f"{config['ttl_ms']} {config['ttl_clock']}"
+        if "replicated" in config:
+            detail["replicated"] = "True"
         return {**detail, "state_key": json.dumps(config["table_key"])}
 
 
@@ -248,6 +264,7 @@ def add_lookup(
     types = key_types(plan, port.prototype(), keys, name, "the lookup's key (on)")
     _check_keys(name, table, types)
     _check_missing(name, missing)
+    _check_replicated(name, table, missing)
     value = _taken(name, table, take)
     added = value.fields if take is not None else [StructField(into or table.name, value)]
     for column_added in added:
@@ -267,18 +284,20 @@ def add_lookup(
         tuple(take) if take is not None else None,
         missing,
         table._step.ttl,
+        table._step.replicate,
     )
     has_side = missing == "side" or isinstance(missing, Wait)
     key_text = ", ".join(t.simpleString() for t in table._key_types)
     waiting = f" waiting {port.schema.simpleString()}" if isinstance(missing, Wait) else ""
     expires = " expires" if operation.ttl is not None else ""
+    everywhere = " replicated" if operation.replicated else ""
     return plan.add(
         name,
         operation,
         {"out": schema, "missing": port.schema},
         inputs=[port.edge, Edge(table.name)],
         outputs=("out", "missing") if has_side else ("out",),
-        state_schema=f"({key_text}) -> {value.simpleString()}{expires}{waiting}",
+        state_schema=f"({key_text}) -> {value.simpleString()}{expires}{everywhere}{waiting}",
         state_key=table._key_texts,
     )
 
@@ -323,6 +342,18 @@ def _check_missing(name: str, missing: object) -> None:
             got=repr(missing),
             remedy="'null' keeps the row with nulls, 'drop' drops it, 'side' sends it to "
             ".missing, Wait(...) holds it back until the table row comes",
+            location=user_location(),
+        )
+
+
+def _check_replicated(name: str, table: Table, missing: Missing) -> None:
+    if table._step.replicate and isinstance(missing, Wait):
+        raise GraphError(
+            f"rows cannot wait for table '{table.name}', which is in every partition",
+            step=name,
+            expected="missing='null', 'drop' or 'side'",
+            got=repr(missing),
+            remedy="make the table without replicate=True, or use missing='side'",
             location=user_location(),
         )
 

@@ -25,6 +25,9 @@ from headgate.steps.source.times import EventTime
 from headgate.steps.source.watermark import Watermark, watermark_of
 
 DELETED = "__hg_deleted"
+_SINCE_FORMAT_2 = (
+    "ttl_ms", "ttl_clock", "event_time", "out_of_orderness_ms", "idle_after_ms", "replicate",
+)  # fmt: skip
 KEY = "__hg_k"
 """Stands before the number of a key's part in the name of its column."""
 
@@ -38,6 +41,7 @@ class TableStep(Operation):
     delete_when: Expr | None
     ttl: Ttl | None = None
     watermark: Watermark | None = None
+    replicate: bool = False
     kind = "table"
     shape = Shape.TABLE
 
@@ -56,6 +60,8 @@ class TableStep(Operation):
             made |= self.ttl.config()
         if self.watermark is not None:
             made |= self.watermark.config()
+        if self.replicate:
+            made["replicate"] = True
         return made
 
     def labels(self) -> Mapping[str, str]:
@@ -67,6 +73,8 @@ class TableStep(Operation):
         if self.watermark is not None:
             of_time = self.watermark.config().items()
             labels |= {name: str(value) for name, value in of_time if value is not None}
+        if self.replicate:
+            labels["replicate"] = "in every partition"
         return labels
 
     def event_time(self) -> Mapping[str, int | None] | None:
@@ -136,7 +144,7 @@ class TableStep(Operation):
         if "delete_when" in config:
             detail["delete_when"] = config["delete_when"]
         # format 1 had none of these, so that a table with one is not the same
-        for name in ("ttl_ms", "ttl_clock", "event_time", "out_of_orderness_ms", "idle_after_ms"):
+        for name in _SINCE_FORMAT_2:
             if config.get(name) is not None:
                 detail[name] = str(config[name])
         return detail
@@ -205,6 +213,7 @@ def add_table(
     delete_when: Expr | None,
     ttl: Duration | None,
     event_time: EventTime | None,
+    replicate: bool,
 ) -> Table:
     """Write a table down."""
     plan.check_name(name, "table")
@@ -225,7 +234,7 @@ def add_table(
     if delete_when is not None:
         _check_condition(prototype, name, delete_when)
     watermark = None if event_time is None else watermark_of(plan, name, schema, event_time)
-    operation = TableStep(source, keys, delete_when, forgotten, watermark)
+    operation = TableStep(source, keys, delete_when, forgotten, watermark, replicate)
     node = plan.add(name, operation, {"out": schema})
     return Table(plan, node, types)
 

@@ -57,6 +57,8 @@ class CheckpointView(View):
     """Bytes that the state store takes; known always."""
     state_rows: int | None
     records: int | None
+    latency_ms: int | None
+    """From the timestamps of 99 % of its records to their commit in the sinks."""
     """Taken from the sources since the checkpoint before it."""
     num_subtasks: int
     num_acknowledged_subtasks: int
@@ -245,6 +247,7 @@ class _Lines:
             state_size=row.state_bytes,
             state_rows=row.state_rows,
             records=row.records,
+            latency_ms=row.latency_ms,
             num_subtasks=self._parallelism,
             num_acknowledged_subtasks=self._parallelism,
             phases=row.phases,
@@ -286,6 +289,7 @@ class _Lines:
             state_size=None,
             state_rows=None,
             records=None,
+            latency_ms=None,
             num_subtasks=self._parallelism,
             num_acknowledged_subtasks=0,
             phases={},

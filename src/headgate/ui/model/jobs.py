@@ -118,6 +118,16 @@ class DriverView(View):
 
 
 @dataclass(frozen=True)
+class LatencyView(View):
+    """From the timestamps of records to the commit of a sink, over the last checkpoints."""
+
+    sink: str
+    p50_ms: int
+    p99_ms: int
+    records: int
+
+
+@dataclass(frozen=True)
 class JobView(View):
     """One job: its header, its graph, what is slow, and how to resume it if it does not run."""
 
@@ -140,6 +150,7 @@ class JobView(View):
     resume_hint: ResumeHint | None
     phases: Mapping[str, int]
     """Milliseconds of the newest checkpoint in each part of its work."""
+    latency: tuple[LatencyView, ...]
 
 
 def jobs_view(jobs: list[JobHome], home: str) -> JobsView:
@@ -222,6 +233,10 @@ def job_view(job: JobHome, history: History) -> JobView:
         slow=tuple(hints(drawn, rows, status)),
         resume_hint=_resume_hint(job, status),
         phases=dict(rows[-1].phases) if rows else {},
+        latency=tuple(
+            LatencyView(found.sink, found.p50_ms, found.p99_ms, found.records)
+            for found in (figures.latencies() if figures else ())
+        ),
     )
 
 

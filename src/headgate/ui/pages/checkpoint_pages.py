@@ -48,8 +48,12 @@ def summary(request: PageRequest) -> PageResponse:
         for line in lines
         if line.checkpointed_size is not None
     ]
+    late = [
+        Point(f"ck:{line.id}", line.latency_ms) for line in lines if line.latency_ms is not None
+    ]
     charts = {
         "End to end duration": chart(took, "End to end duration", duration),
+        "Latency of 99 % of its records": chart(late, "Latency of 99 % of its records", duration),
         "Full checkpoint data size": chart(full, "Full checkpoint data size", size, base=1024),
         "Checkpointed data size": chart(wrote, "Checkpointed data size", size, base=1024),
     }

@@ -20,10 +20,11 @@ object LookupApi {
    * @param held    the stream's event time, if rows that wait hold the watermark; else null
    * @param ttlMs   after how much time without an update a table row is forgotten; 0: never
    * @param rowTime the table's event time, if the ttl goes by it; else null
+   * @param replicated whether every partition keeps the whole table, and the stream is not shuffled
    */
   def apply(stream: ApiFrame, table: ApiFrame, step: String, streamKeys: JList[String],
       tableKeys: JList[String], value: String, position: String, deleted: String, into: String,
-      missing: String, held: String, ttlMs: Long, rowTime: String): ApiFrame = {
+      missing: String, held: String, ttlMs: Long, rowTime: String, replicated: Boolean): ApiFrame = {
     val left = Frames.plan(stream)
     val right = Frames.plan(table)
     val stored = column(right, value)
@@ -32,6 +33,6 @@ object LookupApi {
       stored, Option(position).map(column(right, _)), Option(deleted).map(column(right, _)),
       AttributeReference(into, stored.dataType)(), Missing.parse(missing),
       left.output.find(_.name == SplitBuilder.Out), Option(held).map(column(left, _)),
-      Some(ttlMs).filter(_ > 0), Option(rowTime).map(column(right, _))))
+      Some(ttlMs).filter(_ > 0), Option(rowTime).map(column(right, _)), replicated))
   }
 }

@@ -82,6 +82,7 @@ object Counters {
   private case class Named(step: String, values: () => Map[String, Long])
   private class RunCounters {
     val batches = mutable.TreeMap.empty[Long, mutable.ArrayBuffer[Named]]
+    val ages = mutable.TreeMap.empty[Long, mutable.ArrayBuffer[(String, Ages)]]
   }
   private val runs = new ConcurrentHashMap[UUID, RunCounters]()
 
@@ -101,14 +102,38 @@ object Counters {
     counter
   }
 
-  private def keep(session: Session, named: Named): Unit =
+  /** How old the records of a source are in the batch that is being planned on this thread (driver only). */
+  def registerAges(session: Session, step: String): Ages = {
+    val ages = new Ages
+    session.sparkContext.register(ages, s"headgate $step ages")
+    keepIn(session)(_.ages, step -> ages)
+    ages
+  }
+
+  private def keep(session: Session, named: Named): Unit = keepIn(session)(_.batches, named)
+
+  private def keepIn[T](session: Session)(
+      of: RunCounters => mutable.TreeMap[Long, mutable.ArrayBuffer[T]], one: T): Unit =
     RunningBatch.of(session).foreach { batch =>
       val run = runs.computeIfAbsent(batch.runId, _ => new RunCounters)
       run.synchronized {
-        run.batches.getOrElseUpdate(batch.id, mutable.ArrayBuffer.empty) += named
-        while (run.batches.size > KeptBatches) run.batches -= run.batches.firstKey
+        val batches = of(run)
+        batches.getOrElseUpdate(batch.id, mutable.ArrayBuffer.empty) += one
+        while (batches.size > KeptBatches) batches -= batches.firstKey
       }
     }
+
+  /** source -> bucket -> records of one batch, as a JSON object; sources without records are left out. */
+  def agesJson(runId: UUID, batchId: Long): String = {
+    val run = runs.get(runId)
+    val found = if (run == null) Nil else run.synchronized(run.ages.getOrElse(batchId, Nil).toList)
+    JsonMethods.compact(JsonMethods.render(JObject(
+      found.groupBy(_._1).toList.sortBy(_._1).flatMap { case (step, of) =>
+        val counts = of.flatMap(_._2.value).groupMapReduce(_._1)(_._2)(_ + _)
+        if (counts.isEmpty) None
+        else Some(step -> JObject(counts.toList.sortBy(_._1).map { case (at, n) => at.toString -> JInt(BigInt(n)) }))
+      })))
+  }
 
   /** step -> output -> rows of one batch; a plan that holds a step twice runs it once: sum. */
   def snapshot(runId: UUID, batchId: Long): Map[String, Map[String, Long]] = {

@@ -10,6 +10,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.Partitioner
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{DataFrame => ApiFrame, SparkSession => ApiSession}
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.headgate.failures.{Coded, CodedArgumentException}
 import org.apache.spark.sql.headgate.spark.{OpenForWriting, Session, Sessions, StateMetadata, StoreFiles}
 import org.apache.spark.util.CompletionIterator
@@ -65,18 +66,27 @@ object RewriteState {
     kept.foreach { case (spec, _, to) => check(spec, stores(to)) }
     session.sparkContext.parallelize(ids.indices, ids.length).mapPartitions { it =>
       it.flatMap { p =>
-        kept.iterator.flatMap { case (spec, i, to) =>
-          val partitionOf = KeyPartition.function(stores(to), partitions)
+        // what every partition has is read once
+        kept.iterator.filter(p == 0 || !_._1.replicated).flatMap { case (spec, i, to) =>
+          val partitionsOf = placesOf(stores(to), partitions)
           val convert = RowConverter.between(spec.valueSchema, stores(to).valueSchema)
           val open = files.read(spec, p, version, ids(p)(i))
           CompletionIterator[(Int, Array[Byte]), Iterator[(Int, Array[Byte])]](
-            open.store.iterator().map { pair =>
-              (partitionOf(pair.key), StoredRow.of(to, pair.key, convert(pair.value)).bytes)
+            open.store.iterator().flatMap { pair =>
+              val row = StoredRow.of(to, pair.key, convert(pair.value)).bytes
+              partitionsOf(pair.key).map((_, row))
             }, open.close())
         }
       }
     }
   }
+
+  private def placesOf(store: StoreSpec, partitions: Int): UnsafeRow => Iterator[Int] =
+    if (store.replicated) _ => Iterator.range(0, partitions)
+    else {
+      val partitionOf = KeyPartition.function(store, partitions)
+      key => Iterator.single(partitionOf(key))
+    }
 
   private def check(from: StoreSpec, to: StoreSpec): Unit = {
     def types(s: StoreSpec) = StoreSpec.plain(s.keySchema).map(_.dataType)

@@ -19,9 +19,11 @@ object StateRows {
   def rows(api: ApiSession, folder: String, operatorId: Long, layout: String, version: Long,
       ids: JList[String], partitions: JList[Integer]): ApiFrame = {
     val session = Sessions.of(api)
-    val wanted = Option(partitions).map(_.asScala.map(_.intValue).toSeq).getOrElse(0 until ids.size)
+    val spec = StoreSpec.parse(layout)
+    val all = if (spec.replicated) ids.asScala.indices.take(1) else ids.asScala.indices
+    val wanted = Option(partitions).map(_.asScala.map(_.intValue).toSeq).getOrElse(all)
     wanted.foreach(p => require(p >= 0 && p < ids.size, s"no partition $p of ${ids.size}"))
-    read(session, folder, operatorId, StoreSpec.parse(layout), version, ids.asScala.toSeq, wanted)(
+    read(session, folder, operatorId, spec, version, ids.asScala.toSeq, wanted)(
       _ => _.iterator())
   }
 
@@ -34,7 +36,7 @@ object StateRows {
     val session = Sessions.of(api)
     val spec = StoreSpec.parse(layout)
     val row = keyRow(key, spec)
-    val partition = KeyPartition.of(row, spec, ids.size)
+    val partition = if (spec.replicated) 0 else KeyPartition.of(row, spec, ids.size)
     val exact = spec.partitionBy == spec.keySchema.indices
     read(session, folder, operatorId, spec, version, ids.asScala.toSeq, Seq(partition)) { spec =>
       spec.layout match {

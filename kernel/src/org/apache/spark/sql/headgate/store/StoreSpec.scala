@@ -13,9 +13,11 @@ import org.apache.spark.sql.types._
  *
  * @param partitionBy which columns of the key decide the partition, in the order they are hashed
  * @param asCame      whether it was written before keys were brought into normal form
+ * @param replicated  whether every partition has all of it; who reads takes the first
  */
 case class StoreSpec(name: String, keySchema: StructType, valueSchema: StructType,
-    layout: KeyLayout, partitionBy: Seq[Int], asCame: Boolean = false) extends StoreShape {
+    layout: KeyLayout, partitionBy: Seq[Int], asCame: Boolean = false, replicated: Boolean = false)
+  extends StoreShape {
 
   /** Whether its keys have floating numbers in them, of which several are one key. */
   def hasFloats: Boolean = partitionBy.exists(i => NormalKeys.concern(keySchema(i).dataType))
@@ -41,6 +43,7 @@ case class StoreSpec(name: String, keySchema: StructType, valueSchema: StructTyp
     val by = json.putArray("partition_by")
     partitionBy.foreach(by.add(_))
     if (hasFloats && !asCame) json.put(StoreSpec.Floats, "normal")
+    if (replicated) json.put(StoreSpec.Replicated, true)
     json
   }
 }
@@ -48,6 +51,7 @@ case class StoreSpec(name: String, keySchema: StructType, valueSchema: StructTyp
 object StoreSpec {
   private val mapper = new ObjectMapper()
   private val Floats = "floats"
+  private val Replicated = "replicated"
 
   def parse(json: String): StoreSpec = of(mapper.readTree(json))
   def parseAll(json: String): Seq[StoreSpec] = mapper.readTree(json).elements.asScala.map(of).toSeq
@@ -64,7 +68,7 @@ object StoreSpec {
       case other => throw new IllegalArgumentException(s"no key encoder '$other'")
     }
     val spec = StoreSpec(json.get("name").asText, key, struct("value"), layout, numbers("partition_by"))
-    spec.copy(asCame = spec.hasFloats && !json.has(Floats))
+    spec.copy(asCame = spec.hasFloats && !json.has(Floats), replicated = json.has(Replicated))
   }
 
   /**

@@ -7,7 +7,7 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.connector.write.{PhysicalWriteInfo, WriterCommitMessage}
 import org.apache.spark.sql.connector.write.streaming.{StreamingDataWriterFactory, StreamingWrite}
-import org.apache.spark.sql.headgate.batch.{BatchGuards, StopAfterBatch}
+import org.apache.spark.sql.headgate.batch.{BatchGuards, JobClock, StopAfterBatch}
 import org.apache.spark.sql.headgate.commit.{DiskFiles, Durability, Fence, Marker}
 import org.apache.spark.sql.headgate.counters.Counters
 import org.apache.spark.sql.headgate.spark.{QueryHadoop, RunningBatch, Session, Sessions}
@@ -101,11 +101,16 @@ final class SinkWrite(session: Session, spec: JobSpec, schema: StructType, fsync
   }
 
   private def writeJournal(batch: Long, eventTime: String): Unit = {
-    val counters = RunningBatch.of(session)
-      .map(running => Counters.snapshotJson(running.runId, batch)).getOrElse("{}")
+    val running = RunningBatch.of(session)
+    val counters = running.map(b => Counters.snapshotJson(b.runId, batch)).getOrElse("{}")
+    // records were so old when the batch began, and all sinks have their rows so long after it
+    val latency = running.fold("") { b =>
+      val after = System.currentTimeMillis() + JobClock.offset(session) - b.timeMs
+      s""","latency":{"after_ms":$after,"ages":${Counters.agesJson(b.runId, batch)}}"""
+    }
     DiskFiles.writeAtomically(
       DiskFiles.path(spec.journal).resolve(f"$batch%010d.json"),
-      s"""{"batch":$batch,"counters":$counters$eventTime}""",
+      s"""{"batch":$batch,"counters":$counters$eventTime$latency}""",
       fsync && Durability.onDisk(Sessions.setting(session, Durability.Key).orNull))
   }
 }

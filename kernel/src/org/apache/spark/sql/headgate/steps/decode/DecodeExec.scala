@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.headgate.counters.Counters
-import org.apache.spark.sql.headgate.spark.Scans
+import org.apache.spark.sql.headgate.spark.{RunningBatch, Scans}
 
 /** One decoded UnsafeRow a record, in the records' order.
   *
@@ -24,10 +24,15 @@ case class DecodeExec(spec: DecodeSpec, output: Seq[Attribute], child: SparkPlan
     val raw = RawColumns.find(input.output, spec)
     val good = Counters.register(session, spec.step, "records_out")
     val bad = Counters.register(session, spec.step, "records_out_malformed")
+    val ages = Counters.registerAges(session, spec.step)
+    val batchMs = RunningBatch.of(session).fold(0L)(_.timeMs)
     val (how, timeZone) = (spec, conf.sessionLocalTimeZone)
     input.execute().mapPartitionsInternal { records =>
       val decoder = new RecordDecoder(how, raw, timeZone, good, bad)
-      records.map(decoder.decode)
+      records.map { record =>
+        if (!record.isNullAt(raw.timestamp)) ages.saw(batchMs - record.getLong(raw.timestamp) / 1000)
+        decoder.decode(record)
+      }
     }
   }
 

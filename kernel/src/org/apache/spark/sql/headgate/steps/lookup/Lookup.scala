@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{BinaryNode, LogicalPlan}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.headgate.planning.PlansItself
-import org.apache.spark.sql.headgate.spark.{RunningBatch, Session}
+import org.apache.spark.sql.headgate.spark.{Replicas, RunningBatch, Session}
 import org.apache.spark.sql.headgate.store.{KeepNormal, KeepsState, KeyMerge, StoreSpec}
 
 /** What becomes of a stream row whose key is not in the table. */
@@ -38,14 +38,16 @@ object Missing {
  * @param held  the event time of the left side, if rows that wait hold the job's watermark
  * @param ttlMs after how much time without an update a table row is forgotten
  * @param rowTime the event time of the table's rows, if that time is meant, and not that of batches
+ * @param replicated whether every partition has the whole table: the stream stays where it is
  */
 case class Lookup(left: LogicalPlan, right: LogicalPlan, step: String, leftKeys: Seq[Attribute],
     rightKeys: Seq[Attribute], value: Attribute, position: Option[Attribute],
     deleted: Option[Attribute], found: AttributeReference, missing: Missing,
-    rider: Option[Attribute], held: Option[Attribute], ttlMs: Option[Long], rowTime: Option[Attribute])
+    rider: Option[Attribute], held: Option[Attribute], ttlMs: Option[Long], rowTime: Option[Attribute],
+    replicated: Boolean)
   extends BinaryNode with KeepsState with PlansItself {
   override def stores: Seq[StoreSpec] =
-    LookupStores.of(rightKeys, value, missing, left.output, rider, held, ttlMs.isDefined)
+    LookupStores.of(rightKeys, value, missing, left.output, rider, held, ttlMs.isDefined, replicated)
   override def keyMerge(drops: Boolean): KeyMerge = KeepNormal
   override def output: Seq[Attribute] = left.output :+ found
   override def producedAttributes: AttributeSet = AttributeSet(found)
@@ -60,9 +62,13 @@ case class Lookup(left: LogicalPlan, right: LogicalPlan, step: String, leftKeys:
     stream ++ right.outputSet
   }
 
-  override def physical(session: Session, planLater: LogicalPlan => SparkPlan): SparkPlan =
-    LookupExec(planLater(left), planLater(right), step, leftKeys, rightKeys, value, position, deleted,
-      found, missing, rider, held, ttlMs, rowTime, RunningBatch.of(session))
+  override def physical(session: Session, planLater: LogicalPlan => SparkPlan): SparkPlan = {
+    val batch = RunningBatch.of(session)
+    val changes = planLater(right)
+    LookupExec(planLater(left), if (replicated) Replicas.of(changes, session, batch) else changes, step,
+      leftKeys, rightKeys, value, position, deleted, found, missing, rider, held, ttlMs, rowTime, replicated,
+      batch)
+  }
 
   override protected def withNewChildrenInternal(l: LogicalPlan, r: LogicalPlan): Lookup =
     copy(left = l, right = r)

@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution.{BinaryExecNode, SparkPlan}
 import org.apache.spark.sql.headgate.batch.{JobClock, OnceABatch}
 import org.apache.spark.sql.headgate.counters.Counters
-import org.apache.spark.sql.headgate.spark.RunningBatch
+import org.apache.spark.sql.headgate.spark.{Replicas, RunningBatch}
 import org.apache.spark.sql.headgate.steps.core.StatefulStep
 import org.apache.spark.sql.headgate.store.{CacheConf, StoreSpec}
 import org.apache.spark.sql.headgate.testing.TaskFailures
@@ -17,14 +17,21 @@ import org.apache.spark.sql.headgate.time.{JobTimes, LeastDeadline, Saturating, 
 case class LookupExec(left: SparkPlan, right: SparkPlan, step: String, leftKeys: Seq[Attribute],
     rightKeys: Seq[Attribute], value: Attribute, position: Option[Attribute],
     deleted: Option[Attribute], found: Attribute, missing: Missing, rider: Option[Attribute],
-    held: Option[Attribute], ttlMs: Option[Long], rowTime: Option[Attribute], @transient batch: Option[RunningBatch])
+    held: Option[Attribute], ttlMs: Option[Long], rowTime: Option[Attribute],
+    replicated: Boolean, @transient batch: Option[RunningBatch])
   extends BinaryExecNode with StatefulStep {
 
   override def output: Seq[Attribute] = left.output :+ found
   override def producedAttributes: AttributeSet = AttributeSet(found)
-  override def outputPartitioning: Partitioning = left.outputPartitioning
+  override def outputPartitioning: Partitioning = {
+    val before = left.outputPartitioning
+    // rows of a source are folded onto the partitions of the state
+    if (replicated && before.numPartitions != partitions) UnknownPartitioning(partitions) else before
+  }
+  private def partitions: Int = getStateInfo.numPartitions
   override def requiredChildDistribution: Seq[Distribution] =
-    Seq(clusteredBy(leftKeys), clusteredBy(rightKeys))
+    if (replicated) Seq(UnspecifiedDistribution, UnspecifiedDistribution)
+    else Seq(clusteredBy(leftKeys), clusteredBy(rightKeys))
   override protected def withNewChildrenInternal(l: SparkPlan, r: SparkPlan): LookupExec =
     copy(left = l, right = r)
 
@@ -34,7 +41,7 @@ case class LookupExec(left: SparkPlan, right: SparkPlan, step: String, leftKeys:
   private def waitingColumns: Seq[Attribute] = LookupStores.waitingColumns(left.output, rider)
 
   override def stores: Seq[StoreSpec] =
-    LookupStores.of(rightKeys, value, missing, left.output, rider, held, ttlMs.isDefined)
+    LookupStores.of(rightKeys, value, missing, left.output, rider, held, ttlMs.isDefined, replicated)
   override val stateStoreNames: Seq[String] = stores.map(_.name)
 
   override protected def sums: Seq[(String, String)] = Seq(
@@ -73,7 +80,10 @@ case class LookupExec(left: SparkPlan, right: SparkPlan, step: String, leftKeys:
         added, removed), if (waits) Some(deadlines) else None, held, times,
       batch.fold(Long.MinValue)(b => Saturating.micros(b.watermarkMs)),
       batch.exists(_.isFirst), ttl, TaskFailures.every(session))
-    runTasks[LookupTask](left.execute(), Some(right.execute()))((_, opened, stream, rows, finished) =>
-      new LookupTask(plan, opened, stream, rows, finished))
+    val stream = if (replicated) Replicas.folded(left.execute(), partitions) else left.execute()
+    // what every partition has is counted once
+    val all = replicated
+    runTasks[LookupTask](stream, Replicas.unlessEmpty(right))((partition, opened, stream, rows, finished) =>
+      new LookupTask(plan, partition == 0 || !all, opened, stream, rows, finished))
   }
 }

@@ -19,17 +19,18 @@ object LookupStores {
     left.filterNot(a => rider.exists(_.semanticEquals(a)))
 
   def of(rightKeys: Seq[Attribute], value: Attribute, missing: Missing, left: Seq[Attribute],
-      rider: Option[Attribute], held: Option[Attribute], forgets: Boolean): Seq[StoreSpec] = {
+      rider: Option[Attribute], held: Option[Attribute], forgets: Boolean,
+      replicated: Boolean): Seq[StoreSpec] = {
     val keyFields = rightKeys.zipWithIndex.map { case (k, i) => StructField(s"key$i", k.dataType) }
     val key = StructType(keyFields)
     val none = StructType(StructField("none", BooleanType) :: Nil)
     val row = StructField("row", value.dataType)
     // a table that forgets nothing is kept without the time, and without the store in its order
     val columns = if (forgets) Seq(row, StructField("expires", TimestampType)) else Seq(row)
-    val rows = StoreSpec(Rows, key, StructType(columns), KeyLayout.Plain, key.indices)
+    val rows = StoreSpec(Rows, key, StructType(columns), KeyLayout.Plain, key.indices, replicated = replicated)
     val expiry = if (!forgets) None else Some(StoreSpec(Expiry,
       StructType(StructField("expires", LongType, nullable = false) +: keyFields), none,
-      KeyLayout.Range(Seq(0)), key.indices.map(_ + 1)))
+      KeyLayout.Range(Seq(0)), key.indices.map(_ + 1), replicated = replicated))
     if (!missing.isInstanceOf[Missing.Wait]) Seq(rows) ++ expiry
     else {
       val deadline = StructField("deadline", LongType, nullable = false)

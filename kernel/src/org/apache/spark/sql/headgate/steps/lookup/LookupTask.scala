@@ -34,8 +34,10 @@ case class LookupPlan(leftKeys: Seq[Attribute], rightKeys: Seq[Attribute], value
  * One partition of one batch, in the order that the semantics ask for: table rows that are over are
  * forgotten, all table rows of the batch, then the waiting rows whose table row has come, then those
  * whose time is up, then the stream's rows.
+ *
+ * @param counts whether table rows are counted here: one partition counts those that all have
  */
-final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[InternalRow],
+final class LookupTask(plan: LookupPlan, counts: Boolean, opened: OpenStores, stream: Iterator[InternalRow],
     tableRows: Iterator[InternalRow], finished: LookupTask => Unit) extends StepTask {
 
   private val rows = new CachedStore(opened, plan.cacheBytes)
@@ -55,7 +57,7 @@ final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[In
   override def sums: Seq[(String, Long)] =
     Seq("headgateCacheHits" -> rows.hits, "headgateCacheBytes" -> rows.bytes)
 
-  if (forgetting != null) forgetting.forget { () => rowsRemoved += 1; counters.removed.inc() }
+  if (forgetting != null) forgetting.forget(() => removed())
   applyTableRows()
   private val released: Iterator[InternalRow] =
     if (waiting == null) Iterator.empty
@@ -66,6 +68,11 @@ final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[In
   private def find(key: UnsafeRow): UnsafeRow =
     if (forgetting == null) rows.get(key) else forgetting.get(key)
 
+  private def removed(): Unit = {
+    rowsRemoved += 1
+    if (counts) counters.removed.inc()
+  }
+
   private def applyTableRows(): Unit = {
     val key = GeneratedCode.projection(plan.rightKeys, plan.right)
     val value = GeneratedCode.projection(Seq(plan.value), plan.right)
@@ -75,7 +82,7 @@ final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[In
       NumberSort(plan.right, LookupTask.indexOf(p, plan.right), tableRows))
     while (rowsInOrder.hasNext) {
       val row = rowsInOrder.next()
-      counters.in.inc()
+      if (counts) counters.in.inc()
       val k = key(row)
       if (!k.anyNull()) { // a null key never matches, so it is never stored
         val existed = rows.get(k) != null
@@ -83,12 +90,12 @@ final class LookupTask(plan: LookupPlan, opened: OpenStores, stream: Iterator[In
         if (deleted || forgetting != null && forgetting.isOver(row)) {
           if (existed) {
             if (forgetting == null) rows.remove(k) else forgetting.remove(k)
-            rowsRemoved += 1; counters.removed.inc()
+            removed()
           }
         } else {
           if (forgetting == null) rows.put(k, value(row)) else forgetting.put(k, value(row), row)
           rowsStored += 1
-          if (!existed) counters.inserted.inc()
+          if (!existed && counts) counters.inserted.inc()
           if (waiting != null) waiting.tableRowCame(k)
         }
       }
