@@ -73,6 +73,7 @@ from headgate.jvm.sinks import (
     take_over,
 )
 from headgate.jvm.state import rewrite_state, state_get, state_layout, state_rows, verify_files
+from headgate.jvm.stores import need_store
 
 __all__ = [
     "CLOCK_OFFSET",
@@ -112,6 +113,7 @@ __all__ = [
     "lookup",
     "need_kafka",
     "need_pulsar",
+    "need_store",
     "nondeterministic_part",
     "normal_keys",
     "numbered",

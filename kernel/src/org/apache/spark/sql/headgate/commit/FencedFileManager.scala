@@ -11,7 +11,7 @@ import org.apache.spark.sql.headgate.testing.Failpoints
 /**
  * Spark's own manager of checkpoint files, with files on a local disk written by [[LocalFile]], and a
  * [[Fence]] around entries of the offset and commit logs: those are what makes a batch planned and
- * done. An executor that does not see the home gets no manager ([[HomeProbe]]).
+ * done. Object stores have [[StoredFiles]]. An executor that does not see the home gets no manager ([[HomeProbe]]).
  * Named in spark.sql.streaming.checkpointFileManagerClass.
  *
  * A file that later steps rely on is on the disk when it is closed ([[Durability]]): offsets before any
@@ -21,7 +21,9 @@ import org.apache.spark.sql.headgate.testing.Failpoints
 class FencedFileManager(path: Path, hadoop: Configuration) extends CheckpointFileManager {
   HomeProbe.guard(hadoop)
 
-  private val files = CheckpointFiles.plain(path, hadoop)
+  private val store = path.getFileSystem(hadoop)
+  private val files =
+    if (Places.isObjectStore(store)) new StoredFiles(path, store) else CheckpointFiles.plain(path, hadoop)
   private val onDisk = Durability.onDisk(hadoop)
 
   override def createAtomic(file: Path, overwriteIfPossible: Boolean): CheckpointStream = {
