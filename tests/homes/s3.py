@@ -11,7 +11,9 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote
 
 from headgate.brokers.process import free_port
 
@@ -58,14 +60,17 @@ class S3Server:
     def requests(self, since: int = 0) -> tuple[Counter[str], int]:
         """How many requests of each kind came since a place in the log, and the place now."""
         data = self.log.read_bytes()[since:]
-        found: Counter[str] = Counter()
-        for match in _REQUEST.finditer(data.decode(errors="replace")):
-            method, path = match["method"], match["path"]
-            if path.startswith("/moto-api"):
-                continue
-            kind = "LIST" if method == "GET" and "list-type=2" in path else method
-            found[kind] += 1
+        found = Counter(kind for kind, _ in self.parse(data.decode(errors="replace")))
         return found, since + len(data)
+
+    @staticmethod
+    def parse(log: str) -> Iterator[tuple[str, str]]:
+        """The kind and the path of each request in a log."""
+        for match in _REQUEST.finditer(log):
+            method, path = match["method"], match["path"]
+            if not path.startswith("/moto-api"):
+                listing = method == "GET" and "list-type=2" in path
+                yield "LIST" if listing else method, unquote(path)
 
     def stop(self) -> None:
         """End the server."""

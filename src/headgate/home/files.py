@@ -21,6 +21,8 @@ from headgate.base.store_url import StoreUrl
 from headgate.home.disk import sync_folder, sync_tree
 from headgate.home.modes import OPEN, Modes, home_modes, make_folder
 
+HADOOP = ("hdfs", "viewfs", "ofs")
+"""What Spark's own jars reach, and Python through them."""
 _REMOTE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 
 
@@ -120,6 +122,10 @@ def open_files(url: str | os.PathLike[str], *, home: bool = False) -> Files:
         from headgate.home.objects import ObjectFiles
 
         return ObjectFiles(store)
+    if text.partition("://")[0] in HADOOP:
+        from headgate.home.hadoop_files import HadoopFiles
+
+        return HadoopFiles(text)
     if _REMOTE.match(text):
         from headgate.home.remote import RemoteFiles
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import configparser
-import os
 from datetime import timedelta
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
+from headgate.base.aws_keys import aws_keys
 from headgate.base.errors import UsageError
 from headgate.base.store_url import StoreUrl
 
@@ -50,17 +48,17 @@ def open_bucket(url: StoreUrl) -> Any:
 
 
 def _aws_credentials(url: StoreUrl) -> dict[str, Any]:
-    """Keys of a profile; without one the client looks into the environment, then asks the machine.
+    """The keys that Spark gets, too; without any the client asks the machine.
 
     A profile that has no keys of its own (single sign-on, roles) needs boto3, which knows them all.
     """
+    keys = aws_keys(url)
+    if keys is not None:
+        found = {"access_key_id": keys.id, "secret_access_key": keys.secret}
+        return found | ({"session_token": keys.token} if keys.token else {})
     profile = url.option("profile", "AWS_PROFILE")
-    in_environment = os.environ.get("AWS_ACCESS_KEY_ID") and "profile" not in dict(url.options)
-    if in_environment:
+    if profile is None:
         return {}
-    keys = _profile_keys(profile or "default")
-    if keys or profile is None:
-        return keys
     try:
         import boto3
         from obstore.auth.boto3 import Boto3CredentialProvider
@@ -71,21 +69,3 @@ def _aws_credentials(url: StoreUrl) -> dict[str, Any]:
             "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
         ) from error
     return {"credential_provider": Boto3CredentialProvider(boto3.Session(profile_name=profile))}
-
-
-def _profile_keys(profile: str) -> dict[str, str]:
-    named = os.environ.get("AWS_SHARED_CREDENTIALS_FILE")
-    path = Path(named) if named else Path.home() / ".aws" / "credentials"
-    parser = configparser.ConfigParser(interpolation=None)
-    try:
-        parser.read(path, encoding="utf-8")
-    except (OSError, configparser.Error):
-        return {}
-    section = parser[profile] if parser.has_section(profile) else {}
-    names = {
-        "access_key_id": "aws_access_key_id",
-        "secret_access_key": "aws_secret_access_key",
-        "session_token": "aws_session_token",
-    }
-    found = {ours: section[theirs] for ours, theirs in names.items() if theirs in section}
-    return found if "secret_access_key" in found else {}

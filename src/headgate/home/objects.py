@@ -48,7 +48,7 @@ class ObjectFiles:
 
     def exists(self, path: str) -> bool:
         """Whether a file or folder is there."""
-        return self.size(path) is not None or bool(self._some(path))
+        return self.size(path) is not None or self._has_files(path)
 
     def list(self, path: str) -> list[str]:
         """Names in a folder, sorted."""
@@ -193,13 +193,12 @@ class ObjectFiles:
             except FileNotFoundError:
                 return None
 
-    def _some(self, path: str) -> builtins.list[Any]:
+    def _has_files(self, path: str) -> bool:
         import obstore
 
-        key = self.place.key(path)
         with self._clear("list", path):
-            found = next(iter(obstore.list(self._bucket, key or None, chunk_size=2)), [])
-        return [one for one in found if one["path"] != key]
+            pages = obstore.list(self._bucket, self.place.key(path) or None)
+            return any(one["size"] > 0 for page in pages for one in page)
 
     @contextlib.contextmanager
     def _clear(self, verb: str, path: str) -> Iterator[None]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from headgate.base.aws_keys import aws_keys
 from headgate.base.errors import UsageError
 from headgate.base.store_url import StoreUrl
-from headgate.jvm.gateway import PACKAGE, java_view
+from headgate.jvm.gateway import PACKAGE, java_view, kernel_api
 from headgate.jvm.more_jars import need_jars
 
 _S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
@@ -44,6 +45,12 @@ def need_store(spark: SparkSession, url: str) -> None:
         ) from error
 
 
+def try_store(spark: SparkSession, file: str) -> str | None:
+    """Let Spark write a new file, twice, and delete it; what is wrong with the store's answers."""
+    found = kernel_api(spark, "HomeApi").attempt(spark._jsparkSession, file)
+    return None if found is None else str(found)
+
+
 def _set(spark: SparkSession, store: StoreUrl) -> None:
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
     if hadoop.get("fs.s3a.impl") in (None, _S3A):
@@ -75,4 +82,8 @@ def s3a_settings(store: StoreUrl) -> dict[str, str]:
     }
     if store.endpoint is not None:
         settings["endpoint"] = store.endpoint
+    if (keys := aws_keys(store)) is not None:  # a JVM that runs already has another environment
+        settings |= {"access.key": keys.id, "secret.key": keys.secret}
+        if keys.token:
+            settings["session.token"] = keys.token
     return settings
