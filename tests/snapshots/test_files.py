@@ -15,6 +15,7 @@ import pytest
 
 from headgate.base.errors import HeadgateError, UsageError
 from headgate.home.files import Files, LocalFiles, open_files, read_json, write_json
+from tests.homes.hdfs import HdfsServer
 from tests.homes.s3 import KEYS, S3Server
 
 
@@ -30,10 +31,19 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], st
     server.stop()
 
 
-@pytest.fixture(params=["local", "remote", "s3"])
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
+    """Folders of a real HDFS."""
+    server = HdfsServer(tmp_path_factory.mktemp("hdfs"))
+    yield lambda: f"{server.url}/a/{uuid4().hex}"
+    server.stop()
+
+
+@pytest.fixture(params=["local", "remote", "s3", pytest.param("hdfs", marks=pytest.mark.slow)])
 def files(request: pytest.FixtureRequest, tmp_path: Path) -> Files:
-    if request.param == "s3":
-        return open_files(request.getfixturevalue("bucket")())
+    if request.param in ("s3", "hdfs"):
+        place = {"s3": "bucket", "hdfs": "cluster"}[request.param]
+        return open_files(request.getfixturevalue(place)())
     return open_files(tmp_path / "home" if request.param == "local" else f"memory://{uuid4().hex}")
 
 

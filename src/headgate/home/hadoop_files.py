@@ -2,7 +2,7 @@
 
 Python has no client for HDFS that needs nothing else: libhdfs is native code that must match the
 cluster's, and WebHDFS is another door to it, often closed. Spark's jars hold the client that Spark
-itself uses, with the cluster's own settings and Kerberos tickets. So one Java process a home is
+itself uses, with the cluster's own settings and Kerberos tickets. So one Java process a cluster is
 started, asked over pipes (``FileServer.scala``), and ends with this one.
 """
 
@@ -40,6 +40,9 @@ class HadoopFiles:
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
+        scheme, _, rest = self.url.partition("://")
+        host, _, self._folder = rest.partition("/")
+        self._system = f"{scheme}://{host}/"
 
     def location(self, path: str = "") -> str:
         """The path as Spark takes it."""
@@ -100,7 +103,8 @@ class HadoopFiles:
     def write_if(self, path: str, text: str, version: Any) -> bool:
         """Write a file if it is still that version (None: not there); whether it was written."""
         data = _encoded(text.encode("utf-8"))
-        return bool(self._ask("write", "write_if", path, data=data, version=version)["value"])
+        written = self._ask("write", "write_if", path, data=data, version=version)["value"]
+        return bool(written) or self.read_text(path) == text
 
     def sync(self, path: str) -> None:
         """Nothing to do: what is written is on the disks of data nodes."""
@@ -131,7 +135,7 @@ class HadoopFiles:
 
     def link(self, source: str, target: str) -> None:
         """A copy, by the Java process."""
-        self._ask("write", "copy", target, source=source)
+        self._ask("write", "copy", target, source=self._key(source))
 
     def receive(self, source: Files, path: str, target: str, *, link: bool = True) -> None:
         """A copy through this process."""
@@ -154,9 +158,12 @@ class HadoopFiles:
             self._ask("read", "read", path, offset=offset, length=length)["data"]
         )
 
+    def _key(self, path: str) -> str:
+        return "/".join(part for part in (self._folder, path) if part)
+
     def _ask(self, verb: str, op: str, path: str, **more: Any) -> dict[str, Any]:
         try:
-            reply = _server(self.url).ask({"op": op, "path": path, **more})
+            reply = _server(self._system).ask({"op": op, "path": self._key(path), **more})
         except OSError as error:
             reply = {"error": f"the Java process that reaches it has ended ({error})"}
         if "missing" in reply:
@@ -186,9 +193,9 @@ class _Parts(io.RawIOBase):
 
 
 class _Server:
-    """The Java process of one home: a request at a time."""
+    """The Java process of one cluster: a request at a time."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, system: str) -> None:
         from headgate.jvm.java import find_java
         from headgate.jvm.spark_jars import KERNEL_JAR, find_spark_jars
 
@@ -198,8 +205,9 @@ class _Server:
         self._process = subprocess.Popen(
             [str(find_java().executable), "-Xmx512m", "-XX:TieredStopAtLevel=1",
              f"-Dlog4j2.configurationFile={quiet.as_uri()}",
-             "-cp", os.pathsep.join(path), _SERVER, url],
+             "-cp", os.pathsep.join(path), _SERVER, system],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for the command: it still has to write
         )  # fmt: skip
         self._lock = threading.Lock()
 
@@ -224,11 +232,11 @@ class _Server:
         self._process.wait()
 
 
-def _server(url: str) -> _Server:
+def _server(system: str) -> _Server:
     with _guard:
-        found = _servers.get(url)
+        found = _servers.get(system)
         if found is None or not found.lives:
-            found = _servers[url] = _Server(url)
+            found = _servers[system] = _Server(system)
             atexit.register(found.end)
         return found
 

@@ -24,7 +24,10 @@ private[headgate] final class StoredFiles(root: Path, fs: FileSystem) extends Ch
     try fs.listStatus(folder, filter) catch { case _: FileNotFoundException => Array.empty }
 
   override def mkdirs(folder: Path): Unit = ()
-  override def exists(file: Path): Boolean = fs.exists(file)
+
+  /** By one question: whether there is a folder of that name would be another. */
+  override def exists(file: Path): Boolean =
+    try { fs.open(file).close(); true } catch { case _: FileNotFoundException => false }
 
   override def delete(file: Path): Unit =
     try fs.delete(file, true) catch { case _: FileNotFoundException => }
