@@ -137,7 +137,7 @@ def test_retention_deletes_what_no_kept_checkpoint_needs(
 def test_commands_and_pages_show_the_home(told: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     assert "shop" in _said(capsys, told, "list")
     shown = json.loads(_said(capsys, told, "show", "shop", "--json"))
-    assert shown["run"] == "r1", shown
+    assert shown["run"]["run"] == "r1" and shown["state"] == "FINISHED"
     verified = json.loads(_said(capsys, told, "checkpoint", "verify", "shop", "ck:5", "--json"))
     assert verified["ok"] and verified["files"] > 5
     key, name = next(iter(told.orders.users.items()))

@@ -30,9 +30,8 @@ class FencedFileManager(path: Path, hadoop: Configuration) extends CheckpointFil
     val stream =
       if (files.isLocal) LocalFile.create(file, overwriteIfPossible, sync(file), () => beforeItAppears(file))
       else files.createAtomic(file, overwriteIfPossible)
-    val log = file.getParent
-    if (log == null || !FencedFileManager.Logs.contains(log.getName)) stream
-    else Fence.of(log.getParent, hadoop).fold(stream)(new FencedStream(stream, file, _))
+    if (!FencedFileManager.isLogEntry(file)) stream
+    else Fence.of(file.getParent.getParent, hadoop).fold(stream)(new FencedStream(stream, file, _))
   }
 
   private def sync(file: Path): Sync =
@@ -66,6 +65,10 @@ class FencedFileManager(path: Path, hadoop: Configuration) extends CheckpointFil
 object FencedFileManager {
   private val Commits = "commits"
   private val Logs = Set("offsets", Commits)
+
+  /** What makes a batch planned or done. */
+  private[commit] def isLogEntry(file: Path): Boolean =
+    file.getParent != null && Logs.contains(file.getParent.getName)
 
   /** A changelog of a store, or Spark's checksum of one. Its name is unique, and counts only when a
     * batch's entry in the commit log names it. */

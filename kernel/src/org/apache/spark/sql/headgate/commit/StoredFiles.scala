@@ -25,9 +25,10 @@ private[headgate] final class StoredFiles(root: Path, fs: FileSystem) extends Ch
 
   override def mkdirs(folder: Path): Unit = ()
 
-  /** By one question: whether there is a folder of that name would be another. */
+  /** An entry of a log is no folder: to look for one would be another request. */
   override def exists(file: Path): Boolean =
-    try { fs.open(file).close(); true } catch { case _: FileNotFoundException => false }
+    if (!FencedFileManager.isLogEntry(file)) fs.exists(file)
+    else try { fs.open(file).close(); true } catch { case _: FileNotFoundException => false }
 
   override def delete(file: Path): Unit =
     try fs.delete(file, true) catch { case _: FileNotFoundException => }
