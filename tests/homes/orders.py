@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from headgate.connectors.log.files import Record, TopicFiles
+
+Row: TypeAlias = tuple[int, int, str | None]
+BATCH = 60
 
 
 class Orders:
@@ -17,7 +20,7 @@ class Orders:
         self._folder = folder
         self._random = random.Random(seed)
         self.users: dict[int, str] = {}
-        self.expected: list[tuple[int, int, str | None]] = []
+        self.expected: list[Row] = []
         self._number = 0
         for name in ("orders", "users"):
             TopicFiles(folder / name).create(2)
@@ -38,18 +41,27 @@ class Orders:
                 users.append(_record({"id": key, "name": self.users[key]}, str(key)))
         TopicFiles(self._folder / "users").append(users)
         orders = []
-        for _ in range(60):
+        for _ in range(BATCH):
             self._number += 1
             user = self._random.randrange(0, 3000)
             orders.append(_record({"id": self._number, "user_id": user}, None))
             self.expected.append((self._number, user, self.users.get(user)))
         TopicFiles(self._folder / "orders").append(orders)
 
-    def written(self) -> list[tuple[int, int, str | None]]:
-        """What readers of the output see."""
+    def written(self) -> list[Row]:
+        """What readers of the output see, in order."""
         topic = TopicFiles(self._folder / "out")
         rows = [json.loads(r.value or "") for r in topic.read()] if topic.exists() else []
-        return sorted((r["id"], r["user_id"], r.get("name")) for r in rows)
+        return in_order([(r["id"], r["user_id"], r.get("name")) for r in rows])
+
+    def again(self, after: int) -> list[Row]:
+        """The orders after the first ones, looked up in the users of now."""
+        return [(id, user, self.users.get(user)) for id, user, _ in self.expected[after:]]
+
+
+def in_order(rows: list[Row]) -> list[Row]:
+    """Rows by order, those of one order by name."""
+    return sorted(rows, key=lambda row: (row[0], row[2] or ""))
 
 
 def _record(row: dict[str, Any], key: str | None) -> Record:

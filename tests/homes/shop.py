@@ -7,7 +7,7 @@ import headgate as hg
 ORDER, USER = "id BIGINT, user_id BIGINT", "id BIGINT, name STRING"
 
 
-@hg.job("shop", checkpoints=hg.Checkpoints(every="1 second", retain=4))
+@hg.job("shop", checkpoints=hg.Checkpoints(every="1 second", retain=2))
 def shop(job: hg.Job) -> None:
     """Orders with the name of their user."""
     orders = job.source("orders", hg.topic(job.param("orders"), schema=ORDER))

@@ -39,7 +39,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], s
     server.stop()
 
 
-@pytest.fixture(params=["local", "remote", "s3", pytest.param("hdfs", marks=pytest.mark.slow)])
+@pytest.fixture(params=["local", "remote", "s3", pytest.param("hdfs", marks=pytest.mark.long)])
 def files(request: pytest.FixtureRequest, tmp_path: Path) -> Files:
     if request.param in ("s3", "hdfs"):
         place = {"s3": "bucket", "hdfs": "cluster"}[request.param]
