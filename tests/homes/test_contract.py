@@ -23,6 +23,7 @@ from starlette.testclient import TestClient
 from headgate import jvm
 from headgate.base.errors import ExitCode, HeadgateError, RefusedError
 from headgate.cli.main import invoke
+from headgate.doctor.checks import run_checks
 from headgate.home.layout import Home
 from headgate.home.model import JobRecord
 from headgate.runtime.lease import Lease
@@ -151,6 +152,9 @@ def test_commands_and_pages_show_the_home(told: Shop, capsys: pytest.CaptureFixt
     assert name in got
     sets = [w for param in told.orders.params.items() for w in ("--set", "=".join(param))]
     assert _said(capsys, told, "plan", f"{APP}:shop", "--against", "shop@ck:2", *sets)
+    checks = [c for c in run_checks(told.url, live=True) if c.name.startswith("home")]
+    assert all(check.ok for check in checks), checks
+    assert len(checks) == (1 if Path(told.url).exists() else 2), "by Python, and by Spark"
     with TestClient(create_app(told.url), base_url="http://127.0.0.1") as client:
         (job,) = client.get("/jobs/overview").json()["jobs"]
         assert job["name"] == "shop" and job["state"] == "FINISHED"
