@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries test test-quick test-long ui-screenshots lint format soak soak-kafka \
 	soak-state soak-pulsar soak-windows nemesis bench bench-lookup bench-windows bench-join \
-	bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability bench-latency bench-small-batch lock clean
+	bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability bench-latency bench-small-batch bench-home lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -133,7 +133,7 @@ MINUTES ?= 30
 nemesis: setup $(ARCHIVE) ## real jobs under seeded faults of processes, network, broker, disk; MINUTES=180 SEED=17
 	@$(BIN)/python -m tests.nemesis.run --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(NEMESIS)
 
-bench: bench-lookup bench-windows bench-join bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability bench-latency bench-small-batch ## all benchmarks
+bench: bench-lookup bench-windows bench-join bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability bench-latency bench-small-batch bench-home ## all benchmarks
 
 bench-windows: setup $(BENCH) ## counts in 5-minute windows: Headgate, Spark's own aggregation, Java Flink
 	@$(BIN)/python -m bench.windows
@@ -164,6 +164,9 @@ bench-latency: setup $(BENCH) ## produce to read_committed: Headgate, Java Flink
 
 bench-small-batch: setup ## what a batch of few rows costs; AGAINST=../before compares two source trees
 	@$(BIN)/python -m bench.small_batch $(if $(AGAINST),--against $(AGAINST))
+
+bench-home: setup ## a batch with its home on a disk and in a bucket of moto's S3 server: seconds and requests
+	@$(BIN)/python -m bench.home
 
 bench-lookup: setup $(BENCH) ## two lookups over 4,000,000 orders: Headgate, Spark in Python, Java Flink
 	@$(BIN)/python -m bench.lookup

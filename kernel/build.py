@@ -26,7 +26,11 @@ SOURCES = ROOT / "kernel" / "src"
 PACKAGE = ROOT / "src" / "headgate"
 JAR = PACKAGE / "jars" / "headgate-kernel.jar"
 LOCKS = PACKAGE / "jvm" / "locks"
-CLIENTS = (LOCKS / "kafka-connector-4.2.0.lock", LOCKS / "pulsar-client-4.2.4.lock")
+CLIENTS = (
+    LOCKS / "kafka-connector-4.2.0.lock",
+    LOCKS / "pulsar-client-4.2.4.lock",
+    LOCKS / "hadoop-aws-3.5.0.lock",
+)
 
 OPTIONS = ("-deprecation", "-feature", "-unchecked", "-encoding", "UTF-8")
 _JAVA = (
@@ -113,7 +117,7 @@ def ensure_kernel(*, force: bool = False) -> Path:
 
 
 def client_jars() -> list[Path]:
-    """The clients of Kafka and Pulsar, which the kernel's sinks are compiled against."""
+    """The clients of Kafka, Pulsar and S3, which parts of the kernel are compiled against."""
     with _headgate_modules() as (_, _, jars):
         try:
             return [jar for lock in CLIENTS for jar in jars.fetch(lock)]

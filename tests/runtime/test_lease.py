@@ -98,12 +98,10 @@ def test_a_process_that_is_not_there_has_no_start_time() -> None:
 def test_a_far_owner_is_trusted_until_its_time_is_up(job: JobHome) -> None:
     stamp = now()
     lease = LeaseRecord(this_process(), stamp, stamp, 30.0)
-    with job.changing() as write:
-        write(JobRecord("store", "r1", elsewhere(lease, age=20)))
+    job.change(lambda old: JobRecord("store", "r1", elsewhere(lease, age=20)))
     with pytest.raises(RefusedError, match=r"on far\.example.*20\.\ds ago.*try again in 30\.0s"):
         Lease(job).acquire()
-    with job.changing() as write:
-        write(JobRecord("store", "r1", elsewhere(lease, age=31)))
+    job.change(lambda old: JobRecord("store", "r1", elsewhere(lease, age=31)))
     with Lease(job):
         assert job.read().current_run == "r1", "the current run stays"
 
@@ -127,10 +125,9 @@ def test_a_lease_is_renewed_and_the_current_run_stays(job: JobHome) -> None:
 def test_a_lease_that_was_taken_is_noticed(job: JobHome) -> None:
     told: list[str] = []
     lease = Lease(job, renew_seconds=0.05, on_lost=told.append).acquire()
-    with job.changing() as write:
-        stamp = now()
-        thief = replace(this_process(), pid=4242, host="far.example")
-        write(JobRecord("store", None, LeaseRecord(thief, stamp, stamp, 30.0)))
+    stamp = now()
+    thief = replace(this_process(), pid=4242, host="far.example")
+    job.change(lambda old: JobRecord("store", None, LeaseRecord(thief, stamp, stamp, 30.0)))
     deadline = time.monotonic() + 5
     while lease.lost is None and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -173,8 +170,9 @@ def test_without_locks_the_later_writer_wins() -> None:
 
     def overtaken(_seconds: float) -> None:
         stamp = now()
-        with job.changing() as write:
-            write(JobRecord("store", None, LeaseRecord(second.owner, stamp, stamp, 30.0)))
+        job.change(
+            lambda old: JobRecord("store", None, LeaseRecord(second.owner, stamp, stamp, 30.0))
+        )
 
     first = Lease(job, settle_seconds=0.0, clock=Clock(sleep=overtaken))
     with pytest.raises(RefusedError, match="a moment faster"):

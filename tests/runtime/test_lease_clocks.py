@@ -47,8 +47,7 @@ def far(heartbeat: datetime) -> LeaseRecord:
 
 
 def put(job: JobHome, lease: LeaseRecord) -> None:
-    with job.changing() as write:
-        write(JobRecord("store", "r1", lease))
+    job.change(lambda old: JobRecord("store", "r1", lease))
 
 
 def test_a_dead_owner_whose_clock_was_ahead_holds_the_job_for_its_ttl_only(job: JobHome) -> None:

@@ -142,8 +142,9 @@ def test_nothing_is_written_over_another_drivers_job(job: Job, tmp_path: Path) -
     job.run.add_event("restarting")
     job.disk.full = False
     stamp = now()
-    with job.plain.changing() as write:
-        write(JobRecord("store", "r1", LeaseRecord(this_process(), stamp, stamp, 30.0)))
+    job.plain.change(
+        lambda old: JobRecord("store", "r1", LeaseRecord(this_process(), stamp, stamp, 30.0))
+    )
     job.poll()
     assert not (tmp_path / "home" / job.run.path / "events").exists()
     assert not job.patience.pending

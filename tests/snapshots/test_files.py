@@ -1,4 +1,4 @@
-"""Small files: whole writes, clear errors, locks; the same behaviour on a disk and in fsspec."""
+"""Small files: whole writes, clear errors, locks; the same on a disk, in fsspec and in S3."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 import threading
+import urllib.request
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -13,10 +15,35 @@ import pytest
 
 from headgate.base.errors import HeadgateError, UsageError
 from headgate.home.files import Files, LocalFiles, open_files, read_json, write_json
+from tests.homes.hdfs import HdfsServer
+from tests.homes.s3 import KEYS, S3Server
 
 
-@pytest.fixture(params=["local", "remote"])
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
+    """Addresses in a bucket of a real S3 server."""
+    server = S3Server(tmp_path_factory.mktemp("s3"))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in KEYS.items():
+            patch.setenv(name, value)
+        server.bucket("headgate-files")
+        yield lambda: server.url("headgate-files", f"a/{uuid4().hex}")
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
+    """Folders of a real HDFS."""
+    server = HdfsServer(tmp_path_factory.mktemp("hdfs"))
+    yield lambda: f"{server.url}/a/{uuid4().hex}"
+    server.stop()
+
+
+@pytest.fixture(params=["local", "remote", "s3", pytest.param("hdfs", marks=pytest.mark.long)])
 def files(request: pytest.FixtureRequest, tmp_path: Path) -> Files:
+    if request.param in ("s3", "hdfs"):
+        place = {"s3": "bucket", "hdfs": "cluster"}[request.param]
+        return open_files(request.getfixturevalue(place)())
     return open_files(tmp_path / "home" if request.param == "local" else f"memory://{uuid4().hex}")
 
 
@@ -44,6 +71,42 @@ def test_walk_gives_every_file_below(files: Files) -> None:
     for name in ("1/a", "1/2/b"):
         files.write_text(f"top/{name}", "x")
     assert sorted(files.walk("top")) == ["1/2/b", "1/a"]
+
+
+def test_a_file_is_replaced_only_if_it_is_still_what_was_read(files: Files) -> None:
+    assert files.write_if("a/b", "one", None)
+    assert not files.write_if("a/b", "two", None)
+    found = files.read_versioned("a/b")
+    assert found is not None and found[0] == "one"
+    assert files.write_if("a/b", "three", found[1])
+    assert not files.write_if("a/b", "four", found[1])
+    assert files.write_if("a/b", "three", found[1]) or not files.conditional, "an answer was lost"
+    assert files.read_text("a/b") == "three"
+
+
+def test_marks_of_folders_in_a_bucket_are_no_files(bucket: Callable[[], str]) -> None:
+    url = bucket()
+    files = open_files(url)
+    files.write_text("jobs/store/job.json", "{}")
+    place, _, endpoint = url.removeprefix("s3://").partition("?endpoint=")
+    for mark in ("", "jobs/", "jobs/store/", "jobs/store/runs/"):  # as other writers leave them
+        request = urllib.request.Request(f"{endpoint}/{place}/{mark}", data=b"", method="PUT")
+        urllib.request.urlopen(request).read()
+    assert files.list("jobs") == ["store"] and files.list("") == ["jobs"]
+    assert files.list("jobs/store") == ["job.json", "runs"] and files.list("jobs/store/runs") == []
+    assert list(files.walk("")) == ["jobs/store/job.json"]
+    assert not files.exists("jobs/store/runs") and files.exists("jobs/store")
+    files.delete_tree("jobs")
+    assert not files.exists("jobs")
+
+
+def test_a_copy_within_a_bucket_is_made_by_the_store(bucket: Callable[[], str]) -> None:
+    one, other = open_files(bucket()), open_files(bucket())
+    one.write_text("a", "text")
+    other.receive(one, "a", "deep/b")
+    assert other.read_text("deep/b") == "text"
+    with other.open("deep/b") as file:
+        assert file.read(2) + file.read() == b"text"
 
 
 def test_a_linked_file_keeps_its_text_when_the_first_is_written_anew(files: Files) -> None:

@@ -16,8 +16,7 @@ from headgate.home.operations import OperationRecord, Operations, find_operation
 @pytest.fixture
 def operations(tmp_path: Path) -> Operations:
     job = Home(tmp_path).job("store")
-    with job.changing() as write:
-        write(JobRecord("store"))
+    job.change(lambda old: JobRecord("store"))
     return Operations(job)
 
 

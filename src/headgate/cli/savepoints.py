@@ -164,7 +164,7 @@ def copy(
         raise UsageError("a copy must have --to or --as-job", remedy="give one of the two")
     if as_job is not None:
         target = ui.home.job(as_job)
-        to = target.files.location(f"{target.path}/savepoints/{found.manifest.label}")
+        to = target.files.address(f"{target.path}/savepoints/{found.manifest.label}")
     assert to is not None
     ui.say(f"copying {size(found.manifest.bytes)}")
     _report(ui, copy_savepoint(found, to, job=as_job))

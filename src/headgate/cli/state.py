@@ -154,10 +154,12 @@ def diff(
     for one in (snapshot, other):
         _shape(one, step, state)
     with held(other) as kept, _reader(ui, snapshot) as reader:
+        from headgate.runtime.restore_services import reach
         from headgate.state import StateReader
         from headgate.state.diff import diff_states
         from headgate.state.plain import json_value
 
+        reach(reader.spark, kept)
         second = StateReader(reader.spark, kept)
         counts, rows = diff_states(
             reader.frame(step, state),
@@ -217,12 +219,14 @@ def _snapshot(ui: Ui, target: str) -> Snapshot:
 
 @contextmanager
 def _reader(ui: Ui, snapshot: Snapshot, *, brief: bool = False) -> Iterator[StateReader]:
+    from headgate.runtime.restore_services import reach
     from headgate.runtime.session import session_for_reading
     from headgate.state import StateReader
 
     ui.say(f"starting Spark to read {snapshot.name}")
     # the job may be running, and retention at work
     with held(snapshot) as kept, session_for_reading(brief=brief) as spark:
+        reach(spark, kept)
         yield StateReader(spark, kept)
 
 

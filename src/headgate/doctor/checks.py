@@ -14,6 +14,8 @@ from pathlib import Path
 from headgate.base.errors import HeadgateError
 from headgate.doctor.check import Check
 from headgate.jvm.class_archive import VARIABLE, Use, archive_path, use
+from headgate.doctor.homes import remote_checks
+from headgate.home.files import open_files
 from headgate.jvm.java import find_java
 from headgate.jvm.spark_jars import KERNEL_JAR, find_spark_jars, read_kernel_jar
 
@@ -38,12 +40,14 @@ def run_checks(home: str | None = None, live: bool = False) -> list[Check]:
         _classes,
         _worker_python,
         _connect,
-        lambda: _home(home, live),
-        _memory,
-        lambda: _disk(home),
     ]
-    found = [check() for check in checks]
-    return [*found, *(_brokers(home) if live else ())]
+    return [
+        *(check() for check in checks),
+        *_home(home, live),
+        _memory(),
+        _disk(home),
+        *(_brokers(home) if live else ()),
+    ]
 
 
 def _python() -> Check:
@@ -164,10 +168,13 @@ def _connect() -> Check:
     return Check("spark_connect", True, "not in use (it is not supported)")
 
 
-def _home(home: str, live: bool) -> Check:
-    if "://" in home and not home.startswith("file://"):
-        return _remote_home(home, live)
-    path = Path(home.removeprefix("file://"))
+def _home(home: str, live: bool) -> list[Check]:
+    if "://" in home and not home.startswith("file:"):
+        return list(remote_checks(home, live))
+    return [_folder(Path(open_files(home).url))]
+
+
+def _folder(path: Path) -> Check:
     existing = _nearest_existing(path)
     remedy = "choose another with --home or HEADGATE_HOME, or change its rights"
     if not existing.is_dir():
@@ -180,24 +187,6 @@ def _home(home: str, live: bool) -> Check:
         return Check("home", False, f"cannot write in {existing} ({error.strerror})", remedy)
     suffix = "" if existing == path else " (does not exist yet, can be created)"
     return Check("home", True, f"{path} is writable{suffix}")
-
-
-def _remote_home(home: str, live: bool) -> Check:
-    import fsspec
-
-    protocol = home.split("://", 1)[0]
-    try:
-        system, path = fsspec.core.url_to_fs(home)
-        if not live:
-            return Check("home", True, f"{home} ({protocol}; --live tries to write)")
-        probe = f"{path.rstrip('/')}/.doctor-{os.getpid()}"
-        system.makedirs(path, exist_ok=True)
-        system.pipe_file(probe, b"headgate")
-        system.rm_file(probe)
-    except Exception as error:  # each file system raises errors of its own
-        remedy = f"check the address, its credentials and that fsspec knows '{protocol}'"
-        return Check("home", False, f"{home}: {type(error).__name__}: {error}", remedy)
-    return Check("home", True, f"{home} is writable")
 
 
 def _brokers(home: str) -> list[Check]:
@@ -219,7 +208,7 @@ def _memory() -> Check:
 
 
 def _disk(home: str) -> Check:
-    local = "." if "://" in home else home
+    local = "." if "://" in home and not home.startswith("file:") else open_files(home).url
     places = {_nearest_existing(Path(local)), _scratch()}
     free = {path: shutil.disk_usage(path).free for path in places if path.exists()}
     detail = ", ".join(f"{size / _GIB:.1f} GiB free at {path}" for path, size in free.items())

@@ -1,4 +1,4 @@
-"""Small files in a folder or under an fsspec URL: whole-file writes, listings, links and locks."""
+"""Small files in a folder or under a URL: whole-file writes, listings, links and locks."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from urllib.parse import unquote, urlparse
 
 from headgate.base.errors import HeadgateError, StorageError, UsageError
 from headgate.base.locks import file_lock
+from headgate.base.store_url import StoreUrl
 from headgate.home.disk import sync_folder, sync_tree
 from headgate.home.modes import OPEN, Modes, home_modes, make_folder
 
+HADOOP = ("hdfs", "viewfs", "ofs")
+"""What Spark's own jars reach, and Python through them."""
 _REMOTE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 
 
@@ -27,9 +30,14 @@ class Files(Protocol):
     """What the home needs of a store; a path is relative to the store's root, with slashes."""
 
     url: str
+    conditional: bool
+    """Whether the store itself decides between two that write one file (``write_if``)."""
 
     def location(self, path: str = "") -> str:
         """The path as Spark takes it: absolute on a local disk, else a URL."""
+
+    def address(self, path: str = "") -> str:
+        """The path as ``open_files`` takes it."""
 
     def local(self, path: str = "") -> Path | None:
         """The path on this machine's disk, or nothing when the store is elsewhere."""
@@ -54,6 +62,15 @@ class Files(Protocol):
 
     def write_text(self, path: str, text: str) -> None:
         """Write a whole file so that a reader sees the old one or the new one, never a part."""
+
+    def read_versioned(self, path: str) -> tuple[str, Any] | None:
+        """A file's text, and what ``write_if`` takes to replace no other; or nothing."""
+
+    def write_if(self, path: str, text: str, version: Any) -> bool:
+        """Write a file if it is still that version (None: not there); whether it was written.
+
+        Where the store is not ``conditional``, the caller holds a lock or can do without.
+        """
 
     def sync(self, path: str) -> None:
         """Return when a folder, with all that is in it, would survive a power cut."""
@@ -87,7 +104,7 @@ class Files(Protocol):
 
 
 def open_files(url: str | os.PathLike[str], *, home: bool = False) -> Files:
-    """Open a folder or an fsspec URL; `home` if jobs are to be kept in it.
+    """Open a folder or a URL; `home` if jobs are to be kept in it.
 
     >>> open_files("/data/home").location("jobs")
     '/data/home/jobs'
@@ -101,6 +118,14 @@ def open_files(url: str | os.PathLike[str], *, home: bool = False) -> Files:
         )
     if text.startswith("file:"):
         return LocalFiles(Path(unquote(urlparse(text).path)), home=home)
+    if (store := StoreUrl.parse(text)) is not None:
+        from headgate.home.objects import ObjectFiles
+
+        return ObjectFiles(store)
+    if text.partition("://")[0] in HADOOP:
+        from headgate.home.hadoop_files import HadoopFiles
+
+        return HadoopFiles(text)
     if _REMOTE.match(text):
         from headgate.home.remote import RemoteFiles
 
@@ -111,18 +136,21 @@ def open_files(url: str | os.PathLike[str], *, home: bool = False) -> Files:
 def read_json(files: Files, path: str) -> dict[str, Any] | None:
     """Read a JSON object, or nothing if there is no such file."""
     text = files.read_text(path)
-    if text is None:
-        return None
+    return None if text is None else parse_json(text, files.location(path))
+
+
+def parse_json(text: str, where: str) -> dict[str, Any]:
+    """The JSON object that a file holds."""
     try:
         data = json.loads(text)
     except ValueError as error:
         raise HeadgateError(
-            f"{files.location(path)} is not valid JSON ({error})",
+            f"{where} is not valid JSON ({error})",
             remedy="it was damaged outside Headgate; restore it from a backup or delete it",
         ) from error
     if not isinstance(data, dict):
         raise HeadgateError(
-            f"{files.location(path)} does not hold a JSON object",
+            f"{where} does not hold a JSON object",
             remedy="it was changed outside Headgate; restore it from a backup or delete it",
         )
     return data
@@ -141,6 +169,8 @@ def json_text(data: Mapping[str, Any]) -> str:
 class LocalFiles:
     """A folder on a local or mounted disk; that of a home is its owner's alone."""
 
+    conditional = False
+
     def __init__(self, root: Path, *, home: bool = False) -> None:
         self._home = home
         self.root = root.expanduser().absolute()
@@ -149,6 +179,10 @@ class LocalFiles:
     def location(self, path: str = "") -> str:
         """The path as Spark takes it."""
         return str(self.root / path) if path else str(self.root)
+
+    def address(self, path: str = "") -> str:
+        """The path as ``open_files`` takes it."""
+        return self.location(path)
 
     def local(self, path: str = "") -> Path | None:
         """The path on this machine's disk."""
@@ -208,6 +242,18 @@ class LocalFiles:
                 aside.unlink(missing_ok=True)
                 raise
             sync_folder(target.parent)
+
+    def read_versioned(self, path: str) -> tuple[str, Any] | None:
+        """A file's text; its version is the text itself."""
+        text = self.read_text(path)
+        return None if text is None else (text, text)
+
+    def write_if(self, path: str, text: str, version: Any) -> bool:
+        """Look, then write: the caller holds a lock."""
+        if self.read_text(path) != version:
+            return False
+        self.write_text(path, text)
+        return True
 
     def sync(self, path: str) -> None:
         """Sync files, then folders."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,10 @@ from typing import Any
 from headgate.base.errors import NotFoundError, UsageError
 from headgate.base.secrets import protect_address
 from headgate.graph import formats as graph_formats
+from headgate.home.changes import change_text
 from headgate.home.checkpoint_log import CheckpointLog
 from headgate.home.event_log import EventLog
-from headgate.home.files import Files, open_files, read_json, write_json
+from headgate.home.files import Files, json_text, open_files, parse_json, read_json, write_json
 from headgate.home.model import (
     VERSION,
     CheckpointRecord,
@@ -113,14 +113,19 @@ class JobHome:
         data = read_json(self.files, f"{self.path}/job.json")
         return JobRecord.from_json(data) if data else JobRecord(self.name)
 
-    @contextmanager
-    def changing(self) -> Iterator[Callable[[JobRecord], None]]:
+    def change(self, decide: Callable[[JobRecord], JobRecord | None]) -> None:
         """Read, decide and write ``job.json`` with no other process between.
 
-        On a store without locks the writer must read back what it wrote.
+        ``decide`` may be asked more than once; nothing leaves the record as it is.
         """
-        with self.files.locked(f"{self.path}/job.lock"):
-            yield lambda record: write_json(self.files, f"{self.path}/job.json", record.to_json())
+        path = f"{self.path}/job.json"
+
+        def changed(text: str | None) -> str | None:
+            data = None if text is None else parse_json(text, self.files.location(path))
+            new = decide(JobRecord.from_json(data) if data else JobRecord(self.name))
+            return None if new is None else json_text(new.to_json())
+
+        change_text(self.files, path, f"{self.path}/job.lock", changed)
 
     def own_id(self) -> str:
         """What tells this job from one of the same name in another home; a copy has the same.
@@ -137,9 +142,7 @@ class JobHome:
 
     def set_current(self, run: str) -> None:
         """Make a run the one that ``headgate run`` resumes."""
-        with self.changing() as write:
-            old = self.read()
-            write(JobRecord(old.name, run, old.lease))
+        self.change(lambda old: JobRecord(old.name, run, old.lease))
 
     def runs(self) -> list[RunHome]:
         """Every run, oldest first."""

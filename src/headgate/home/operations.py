@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from headgate.base.errors import NotFoundError, RefusedError, UsageError
 from headgate.base.secrets import redacted
-from headgate.home.files import read_json, write_json
+from headgate.home.changes import change_text
+from headgate.home.files import json_text, parse_json, write_json
 from headgate.home.layout import Home, JobHome
 from headgate.home.model import VERSION, check_version
 from headgate.home.times import from_iso, now, to_iso
@@ -108,12 +109,15 @@ class Operations:
 
     def read(self, id: str) -> OperationRecord:
         """One operation's record."""
-        data = read_json(self._files, f"{self._path}/{id}.json")
-        if data is None:
+        return self._parse(self._files.read_text(f"{self._path}/{id}.json"), id)
+
+    def _parse(self, text: str | None, id: str) -> OperationRecord:
+        if text is None:
             raise NotFoundError(
                 f"job '{self.job.name}' has no operation {id}", remedy="check the id"
             )
-        return OperationRecord.from_json(data)
+        where = self._files.location(f"{self._path}/{id}.json")
+        return OperationRecord.from_json(parse_json(text, where))
 
     def request(
         self, kind: str, args: Mapping[str, Any] | None = None, *, driver: str | None = None
@@ -131,11 +135,14 @@ class Operations:
 
     def take(self, id: str) -> OperationRecord | None:
         """Begin to carry it out, unless that was done or it was cancelled."""
-        with self._changing():
-            record = self.read(id)
-            if record.state != "requested":
-                return None
-            return self._write(replace(record, state="running", started_at=now()))
+        return self._change(
+            id,
+            lambda record: (
+                replace(record, state="running", started_at=now())
+                if record.state == "requested"
+                else None
+            ),
+        )[1]
 
     def end(
         self,
@@ -146,33 +153,50 @@ class Operations:
         message: str | None = None,
     ) -> OperationRecord:
         """Write down what became of it."""
-        with self._changing():
-            record = replace(
-                self.read(id), state=state, ended_at=now(), result=result, message=redacted(message)
-            )
-            return self._write(record)
+        ended = self._change(
+            id,
+            lambda record: replace(
+                record, state=state, ended_at=now(), result=result, message=redacted(message)
+            ),
+        )[1]
+        assert ended is not None
+        return ended
 
     def cancel(self, id: str) -> OperationRecord:
         """Take a request back; refused once the driver has taken it."""
-        with self._changing():
-            record = self.read(id)
+
+        def taken_back(record: OperationRecord) -> OperationRecord | None:
             if record.state == "running":
                 raise RefusedError(
                     f"operation {id} ({record.kind} of job '{record.job}') is being carried out",
                     remedy=f"wait for it with headgate op wait {id}",
                 )
             if record.ended:
-                return record
-            return self._write(
-                replace(record, state="cancelled", ended_at=now(), message="it was taken back")
-            )
+                return None
+            return replace(record, state="cancelled", ended_at=now(), message="it was taken back")
+
+        old, new = self._change(id, taken_back)
+        return new or old
 
     def forget(self, id: str) -> None:
         """Delete an operation's record."""
         self._files.delete(f"{self._path}/{id}.json")
 
-    def _changing(self) -> Any:
-        return self._files.locked(f"{self.job.path}/job.lock")
+    def _change(
+        self, id: str, decide: Callable[[OperationRecord], OperationRecord | None]
+    ) -> tuple[OperationRecord, OperationRecord | None]:
+        """Read, decide and write with no other process between; the record before and after."""
+        path = f"{self._path}/{id}.json"
+        seen: list[tuple[OperationRecord, OperationRecord | None]] = []
+
+        def changed(text: str | None) -> str | None:
+            old = self._parse(text, id)
+            new = decide(old)
+            seen.append((old, new))
+            return None if new is None else json_text(new.to_json())
+
+        change_text(self._files, path, f"{self.job.path}/job.lock", changed)
+        return seen[-1]
 
     def _write(self, record: OperationRecord) -> OperationRecord:
         write_json(self._files, f"{self._path}/{record.id}.json", record.to_json())

@@ -1,4 +1,4 @@
-"""Small files under an fsspec URL: object stores and remote file systems."""
+"""Small files under an fsspec URL: file systems that neither obstore nor WebHDFS reaches."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from headgate.home.files import Files
 
 # In these a written object appears whole or not at all, so a write aside would only cost a copy.
-_WHOLE_WRITES = {"memory", "s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "r2"}
+_WHOLE_WRITES = {"memory", "oss", "adl"}
 
 
 class RemoteFiles:
-    """An fsspec URL such as ``s3://bucket/headgate``."""
+    """An fsspec URL such as ``oss://bucket/headgate``."""
+
+    conditional = False
 
     def __init__(self, url: str) -> None:
         import fsspec.core  # only homes that are not local pay for it
@@ -39,6 +41,10 @@ class RemoteFiles:
     def location(self, path: str = "") -> str:
         """The path as Spark takes it."""
         return f"{self.url}/{path}" if path else self.url
+
+    def address(self, path: str = "") -> str:
+        """The path as ``open_files`` takes it."""
+        return self.location(path)
 
     def local(self, path: str = "") -> Path | None:
         """Nothing: the store is elsewhere."""
@@ -99,6 +105,18 @@ class RemoteFiles:
                 aside = f"{folder}/.{name}.{uuid.uuid4().hex}"
                 self._fs.pipe_file(aside, text.encode("utf-8"))
                 self._fs.mv(aside, target)
+
+    def read_versioned(self, path: str) -> tuple[str, Any] | None:
+        """A file's text; its version is the text itself."""
+        text = self.read_text(path)
+        return None if text is None else (text, text)
+
+    def write_if(self, path: str, text: str, version: Any) -> bool:
+        """Look, then write: nothing keeps others out between the two."""
+        if self.read_text(path) != version:
+            return False
+        self.write_text(path, text)
+        return True
 
     def sync(self, path: str) -> None:
         """Nothing to do: an object that is written is there."""

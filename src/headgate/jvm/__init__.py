@@ -74,6 +74,7 @@ from headgate.jvm.sinks import (
     take_over,
 )
 from headgate.jvm.state import rewrite_state, state_get, state_layout, state_rows, verify_files
+from headgate.jvm.stores import need_store, try_store
 
 __all__ = [
     "CLOCK_OFFSET",
@@ -114,6 +115,7 @@ __all__ = [
     "lookup",
     "need_kafka",
     "need_pulsar",
+    "need_store",
     "nondeterministic_part",
     "normal_keys",
     "numbered",
@@ -135,6 +137,7 @@ __all__ = [
     "take_over",
     "tee",
     "trigger_now",
+    "try_store",
     "unfence",
     "unkeyed",
     "verify_files",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -13,11 +12,10 @@ from headgate.jvm.gateway import (
     java_list,
     kernel_api,
 )
-from headgate.jvm.jars import fetch
+from headgate.jvm.more_jars import need_jars
 
 _KAFKA_SOURCE = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _PULSAR_CLIENT = "org.apache.pulsar.client.api.PulsarClient"
-_LOCKS = Path(__file__).parent / "locks"
 
 
 def kafka_cluster_id(spark: SparkSession, client: Mapping[str, str]) -> str:
@@ -31,19 +29,12 @@ def need_kafka(spark: SparkSession) -> None:
 
     Reading and writing Kafka topics needs them; the first time they may have to be downloaded.
     """
-    _need(spark, _KAFKA_SOURCE, "kafka-connector-4.2.0.lock")
+    need_jars(spark, _KAFKA_SOURCE, "kafka-connector-4.2.0.lock")
 
 
 def need_pulsar(spark: SparkSession) -> None:
     """Bring Pulsar's Java client to the session, unless it is there; writing topics needs it."""
-    _need(spark, _PULSAR_CLIENT, "pulsar-client-4.2.4.lock")
-
-
-def _need(spark: SparkSession, class_name: str, lock: str) -> None:
-    jars = kernel_api(spark, "JarApi")
-    if not jars.knows(class_name):
-        paths = [str(path) for path in fetch(_LOCKS / lock)]
-        jars.addUnlessKnown(spark._jsparkSession, class_name, java_list(spark, paths))
+    need_jars(spark, _PULSAR_CLIENT, "pulsar-client-4.2.4.lock")
 
 
 def kafka_topics(

@@ -93,8 +93,6 @@ def ending_details(
 def delete_run(run: RunHome) -> None:
     """Delete a run's state and records; its graph and events stay, and so do savepoints."""
     # First of all no start may resume it: sinks would take its batches for written.
-    with run.job.changing() as write:
-        old = run.job.read()
-        write(JobRecord(old.name, None, old.lease))
+    run.job.change(lambda old: JobRecord(old.name, None, old.lease))
     for part in ("spark", "checkpoints", "packed/checkpoints", "journal"):
         run.files.delete_tree(f"{run.path}/{part}")

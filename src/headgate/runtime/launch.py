@@ -33,8 +33,11 @@ def parallelism_of(execution: Execution, options: RunOptions) -> int:
 
 def launch(execution: Execution, options: RunOptions, parallelism: int) -> Drive:
     """Compile the job, choose its run, and say so."""
+    from headgate import jvm
     from headgate.compile import compile_job
 
+    if options.restore is not None:
+        jvm.need_store(execution.spark, options.restore)  # it may be elsewhere than the home
     execution.spark.conf.set("spark.sql.shuffle.partitions", str(parallelism))
     compiled = compile_job(execution.built, execution.spark, parallelism=parallelism)
     topics = JobTopics(compiled)

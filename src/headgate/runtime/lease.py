@@ -23,8 +23,8 @@ from headgate.home.times import now
 TTL_SECONDS = 30.0
 RENEW_SECONDS = 5.0
 
-# Without locks two takers may both believe to be first: the later write wins, so each waits this
-# long (more than a slow write takes) and reads back whose it is.
+# Without locks and conditions two takers may both believe to be first: the later write wins, so
+# each waits this long (more than a slow write takes) and reads back whose it is.
 _SETTLE_SECONDS = 1.0
 _OBSERVE_SECONDS = 1.0
 
@@ -133,16 +133,19 @@ class Lease:
     def acquire(self) -> Lease:
         """Take the lease and keep it; refused if another live process has it."""
         silent = self._observe(self._job.read().lease)
-        with self._job.changing() as write:
-            old = self._job.read()
-            taken = old.lease is not None and (silent is None or old.lease != silent)
-            if old.lease is not None and taken and is_live(old.lease, clock=self._clock):
+
+        def taken(old: JobRecord) -> JobRecord:
+            is_new = old.lease is not None and (silent is None or old.lease != silent)
+            if old.lease is not None and is_new and is_live(old.lease, clock=self._clock):
                 raise _refusal(self._job, old.lease, self._clock.now())
             stamp = self._clock.now()
-            lease = LeaseRecord(self.owner, stamp, stamp, self._ttl)
-            write(JobRecord(old.name, old.current_run, lease))
             self._last_beat = stamp, self._clock.monotonic()
-        if self._job.files.local() is None:
+            return JobRecord(
+                old.name, old.current_run, LeaseRecord(self.owner, stamp, stamp, self._ttl)
+            )
+
+        self._job.change(taken)
+        if self._job.files.local() is None and not self._job.files.conditional:
             self._clock.sleep(self._settle)
             winner = self._job.read().lease
             if winner is None or winner.owner.token != self.owner.token:
@@ -162,10 +165,12 @@ class Lease:
             return
         thread.join(timeout=self._ttl)
         _given_back.add(self.owner.token)
-        with contextlib.suppress(HeadgateError), self._job.changing() as write:
-            old = self._job.read()
-            if old.lease is not None and old.lease.owner.token == self.owner.token:
-                write(JobRecord(old.name, old.current_run, None))
+        with contextlib.suppress(HeadgateError):
+            self._job.change(
+                lambda old: (
+                    JobRecord(old.name, old.current_run, None) if self._is_ours(old) else None
+                )
+            )
 
     def __enter__(self) -> Lease:
         return self.acquire()
@@ -216,14 +221,22 @@ class Lease:
 
     def _renewed(self) -> bool:
         """Renew the lease; False if it is not ours any more."""
-        with self._job.changing() as write:
-            old = self._job.read()
-            lease = old.lease
-            if lease is None or lease.owner.token != self.owner.token:
-                self._lose(_taken(self._job, lease))
-                return False
-            write(replace(old, lease=replace(lease, heartbeat=self._beat(), ttl_seconds=self._ttl)))
-        return True
+        others: list[LeaseRecord | None] = []
+
+        def renewed(old: JobRecord) -> JobRecord | None:
+            if old.lease is None or not self._is_ours(old):
+                others.append(old.lease)
+                return None
+            beat = self._beat()
+            return replace(old, lease=replace(old.lease, heartbeat=beat, ttl_seconds=self._ttl))
+
+        self._job.change(renewed)
+        if others:
+            self._lose(_taken(self._job, others[0]))
+        return not others
+
+    def _is_ours(self, record: JobRecord) -> bool:
+        return record.lease is not None and record.lease.owner.token == self.owner.token
 
     def _beat(self) -> datetime:
         """Now, but never less than the last heartbeat and the seconds since: clocks are stepped."""

@@ -39,10 +39,18 @@ def restore_services(compiled: CompiledJob, outputs: Outputs, topics: TopicsNow)
     )
 
 
+def reach(spark: SparkSession, snapshot: Snapshot) -> None:
+    """Let Spark reach the files of a snapshot, wherever they are."""
+    from headgate import jvm
+
+    jvm.need_store(spark, snapshot.files.url)
+
+
 def verify_data(spark: SparkSession, snapshot: Snapshot) -> Iterator[DamagedError]:
     """Read every file of a snapshot that has no manifest, and give those that are damaged."""
     from headgate import jvm
 
+    reach(spark, snapshot)
     paths = {
         snapshot.files.location(f"{snapshot.folder}/{path}"): path
         for path in snapshot.closure().files

@@ -106,6 +106,7 @@ def _run(execution: Execution, spark: SparkSession | None) -> RunOutcome:
         own = spark is None and not _has_session()
         execution.spark = spark or _session(execution, parallelism, handler)
         try:
+            _reach_home(execution)
             execution.outcome = execution.patience.settle(
                 _drive(execution, parallelism),
                 for_good=execution.job.restart.kind != "none",
@@ -167,6 +168,12 @@ def _session(execution: Execution, parallelism: int, handler: Signals | None) ->
     if handler is not None:
         handler.install()
     return spark
+
+
+def _reach_home(execution: Execution) -> None:
+    from headgate import jvm
+
+    jvm.need_store(execution.spark, execution.home.home.url)
 
 
 def _drive(execution: Execution, parallelism: int) -> RunOutcome:

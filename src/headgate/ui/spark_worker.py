@@ -11,7 +11,7 @@ from typing import Any
 
 from headgate.base.errors import HeadgateError
 from headgate.home.layout import Home
-from headgate.runtime.restore_services import verify_data
+from headgate.runtime.restore_services import reach, verify_data
 from headgate.runtime.session import get_session
 from headgate.snapshots.hold import held
 from headgate.snapshots.snapshot import Snapshot, find_snapshot
@@ -58,7 +58,7 @@ def _rows(home: Home, query: Mapping[str, Any]) -> dict[str, Any]:
     snapshot, step, store = _named(home, query)
     limit, key = int(query["limit"]), query.get("key")
     with held(snapshot) as kept:
-        reader = StateReader(_spark(), kept)
+        reader = StateReader(_spark(kept), kept)
         frame = reader.get(step, key, store) if key is not None else reader.frame(step, store)
         rows = plain_rows(frame.limit(limit + 1))
     return {"snapshot": snapshot.name, "rows": rows[:limit], "truncated": len(rows) > limit}
@@ -70,7 +70,7 @@ def _diff(home: Home, query: Mapping[str, Any]) -> dict[str, Any]:
     StateShape(after).check_name(step, store)
     limit = int(query["limit"])
     with held(before) as one, held(after) as other:
-        first, second = StateReader(_spark(), one), StateReader(_spark(), other)
+        first, second = StateReader(_spark(one), one), StateReader(_spark(other), other)
         counts, rows = diff_states(
             first.frame(step, store),
             second.frame(step, store),
@@ -85,7 +85,7 @@ def _diff(home: Home, query: Mapping[str, Any]) -> dict[str, Any]:
 def _verify(home: Home, query: Mapping[str, Any]) -> dict[str, Any]:
     snapshot = find_snapshot(home, query["snapshot"], query["job"])
     with held(snapshot) as kept:
-        found = [{"file": p.file, "problem": p.why} for p in verify_data(_spark(), kept)]
+        found = [{"file": p.file, "problem": p.why} for p in verify_data(_spark(kept), kept)]
         files = len(kept.closure().files) if not found else 0
     return {"files": files, "problems": found}
 
@@ -100,8 +100,10 @@ def _named(home: Home, query: Mapping[str, Any]) -> tuple[Snapshot, str, str]:
     return snapshot, step, store
 
 
-def _spark() -> Any:
-    return get_session(parallelism=1, master=_MASTER, conf=_CONF)
+def _spark(snapshot: Snapshot) -> Any:
+    spark = get_session(parallelism=1, master=_MASTER, conf=_CONF)
+    reach(spark, snapshot)
+    return spark
 
 
 _WORK: dict[str, Callable[[Home, Mapping[str, Any]], dict[str, Any]]] = {

@@ -1,6 +1,5 @@
 package org.apache.spark.sql.headgate.commit
 
-import java.io.FileNotFoundException
 import java.nio.channels.{FileChannel, OverlappingFileLockException}
 import java.nio.file.{Files, Path => LocalPath, Paths, StandardOpenOption}
 import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
@@ -20,14 +19,19 @@ import org.apache.spark.sql.headgate.failures.{Coded, CodedFailure}
  * who takes the lease over waits until no section is open (`Fence.wait`), and the next one of the
  * old driver fails. Executors need no fence: state files and staged rows have names of their own.
  *
- * @param lockFile null where the home has no locks: then the lease is only looked at
+ * On an object store there are no locks, and no section can wait for another. There the store decides:
+ * an entry of Spark's logs is written only if its name is free ([[NewStoredFile]]), so that of two drivers
+ * one makes a batch planned or done and the other fails; a sink looks at the lease once more when it has
+ * what keeps others out of its output (`Fence.recheck`).
+ *
+ * @param lockFile null where the home has no locks
  */
 final class Fence(lockFile: LocalPath, jobFile: Path, token: String, hadoop: Configuration) {
   @volatile private var lost: String = _
   def isLost: Boolean = lost != null
 
   def section[T](body: => T): T =
-    if (lockFile == null) { check(); body }
+    if (lockFile == null) { check(); Fence.within(this)(body) }
     else SectionLock.of(lockFile).held(Fence.TimeoutMs) { check(); body }
 
   /** Throws if the lease is lost. Between two looks it may get lost: what must not, has a section. */
@@ -37,19 +41,14 @@ final class Fence(lockFile: LocalPath, jobFile: Path, token: String, hadoop: Con
   }
 
   private def reason(): String = {
-    val text = try read() catch { case _: FileNotFoundException => null }
-    val lease = if (text == null) null else Fence.mapper.readTree(text).get("lease")
+    val lease = StoredFile.read(jobFile.getFileSystem(hadoop), jobFile)
+      .map(Fence.mapper.readTree(_).get("lease")).orNull
     if (lease == null || lease.isNull) s"the lease in $jobFile is gone"
     else if (lease.path("owner").path("token").asText == token) null
     else {
       val owner = lease.path("owner")
       s"process ${owner.path("pid").asText} on ${owner.path("host").asText} has taken over the lease"
     }
-  }
-
-  private def read(): Array[Byte] = {
-    val in = jobFile.getFileSystem(hadoop).open(jobFile)
-    try in.readAllBytes() finally in.close()
   }
 }
 
@@ -63,6 +62,21 @@ object Fence {
   private val mapper = new ObjectMapper()
   // by Spark folder, for the driver's own process
   private val fences = new ConcurrentHashMap[String, Fence]()
+  // the one without a lock whose section this thread is in
+  private val unlocked = new ThreadLocal[Fence]
+
+  private def within[T](fence: Fence)(body: => T): T = {
+    val before = unlocked.get
+    unlocked.set(fence)
+    try body finally unlocked.set(before)
+  }
+
+  /** Throws if the lease was lost since the section began; where it holds a lock it cannot be.
+    *
+    * For a sink that has just locked its output: who takes the job over locks it, too, before it asks what is
+    * out.
+    */
+  def recheck(): Unit = Option(unlocked.get).foreach(_.check())
 
   def register(sparkFolder: String, lockFile: String, jobFile: String, token: String,
       hadoop: Configuration): Unit =

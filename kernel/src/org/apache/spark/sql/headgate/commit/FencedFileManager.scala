@@ -11,7 +11,7 @@ import org.apache.spark.sql.headgate.testing.Failpoints
 /**
  * Spark's own manager of checkpoint files, with files on a local disk written by [[LocalFile]], and a
  * [[Fence]] around entries of the offset and commit logs: those are what makes a batch planned and
- * done. An executor that does not see the home gets no manager ([[HomeProbe]]).
+ * done. Object stores have [[StoredFiles]]. An executor that does not see the home gets no manager ([[HomeProbe]]).
  * Named in spark.sql.streaming.checkpointFileManagerClass.
  *
  * A file that later steps rely on is on the disk when it is closed ([[Durability]]): offsets before any
@@ -21,16 +21,17 @@ import org.apache.spark.sql.headgate.testing.Failpoints
 class FencedFileManager(path: Path, hadoop: Configuration) extends CheckpointFileManager {
   HomeProbe.guard(hadoop)
 
-  private val files = CheckpointFiles.plain(path, hadoop)
+  private val store = path.getFileSystem(hadoop)
+  private val files =
+    if (Places.isObjectStore(store)) new StoredFiles(path, store) else CheckpointFiles.plain(path, hadoop)
   private val onDisk = Durability.onDisk(hadoop)
 
   override def createAtomic(file: Path, overwriteIfPossible: Boolean): CheckpointStream = {
     val stream =
       if (files.isLocal) LocalFile.create(file, overwriteIfPossible, sync(file), () => beforeItAppears(file))
       else files.createAtomic(file, overwriteIfPossible)
-    val log = file.getParent
-    if (log == null || !FencedFileManager.Logs.contains(log.getName)) stream
-    else Fence.of(log.getParent, hadoop).fold(stream)(new FencedStream(stream, file, _))
+    if (!FencedFileManager.isLogEntry(file)) stream
+    else Fence.of(file.getParent.getParent, hadoop).fold(stream)(new FencedStream(stream, file, _))
   }
 
   private def sync(file: Path): Sync =
@@ -64,6 +65,10 @@ class FencedFileManager(path: Path, hadoop: Configuration) extends CheckpointFil
 object FencedFileManager {
   private val Commits = "commits"
   private val Logs = Set("offsets", Commits)
+
+  /** What makes a batch planned or done. */
+  private[commit] def isLogEntry(file: Path): Boolean =
+    file.getParent != null && Logs.contains(file.getParent.getName)
 
   /** A changelog of a store, or Spark's checksum of one. Its name is unique, and counts only when a
     * batch's entry in the commit log names it. */

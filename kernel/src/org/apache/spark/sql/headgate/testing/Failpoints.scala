@@ -2,6 +2,7 @@
 package org.apache.spark.sql.headgate.testing
 
 import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.atomic.AtomicBoolean
 
 import org.apache.spark.sql.headgate.failures.{Coded, CodedFailure}
 
@@ -19,7 +20,8 @@ class HeadgateCrash(val coded: Coded) extends RuntimeException(coded.line) with 
   *  - `before_commit`, `after_commit`: around Spark's own commit; only by HEADGATE_HALT
   *
   * With the environment variable `HEADGATE_HALT=<point>:<batch>` the whole process dies there, in
-  * that batch or, if it does not get there in it, in a later one.
+  * that batch or, if it does not get there in it, in a later one. With `HEADGATE_FREEZE` it stops there
+  * (SIGSTOP) with all of its process group, once, until somebody lets it go on.
   */
 object Failpoints {
   val BeforeSink = "before_sink"
@@ -35,9 +37,14 @@ object Failpoints {
     BeforeSink, MidSink, AfterSink, BeforeTransaction, InTransaction, AfterTransaction)
 
   private val armed = ConcurrentHashMap.newKeySet[(String, String)]()
-  private val halt = Option(System.getenv("HEADGATE_HALT")).map(_.split(':')).collect {
-    case Array(point, batch) => (point, batch.toLong)
-  }
+  private val halt = named("HEADGATE_HALT")
+  private val freeze = named("HEADGATE_FREEZE")
+  private val frozen = new AtomicBoolean
+
+  private def named(variable: String): Option[(String, Long)] =
+    Option(System.getenv(variable)).map(_.split(':')).collect {
+      case Array(point, batch) => (point, batch.toLong)
+    }
 
   def arm(run: String, point: String): Unit = {
     require(Armable.contains(point), s"no failpoint '$point'")
@@ -46,11 +53,14 @@ object Failpoints {
 
   def disarm(run: String): Unit = armed.removeIf(_._1 == run)
 
-  private[headgate] def haltAt(point: String, batch: Long): Unit =
+  private[headgate] def haltAt(point: String, batch: Long): Unit = {
     // a batch that was committed meanwhile will not come again: a test would wait for it for ever
-    if (halt.exists { case (where, first) => where == point && batch >= first }) {
-      Runtime.getRuntime.halt(137)
+    def isHere(at: Option[(String, Long)]) = at.exists { case (where, first) => where == point && batch >= first }
+    if (isHere(halt)) Runtime.getRuntime.halt(137)
+    if (isHere(freeze) && frozen.compareAndSet(false, true)) {
+      new ProcessBuilder("sh", "-c", "kill -STOP 0").start().waitFor()
     }
+  }
 
   private[headgate] def reach(run: String, point: String, batch: Long): Unit = {
     haltAt(point, batch)

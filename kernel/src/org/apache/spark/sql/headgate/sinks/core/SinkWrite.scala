@@ -8,7 +8,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.connector.write.{PhysicalWriteInfo, WriterCommitMessage}
 import org.apache.spark.sql.connector.write.streaming.{StreamingDataWriterFactory, StreamingWrite}
 import org.apache.spark.sql.headgate.batch.{BatchGuards, JobClock, StopAfterBatch}
-import org.apache.spark.sql.headgate.commit.{DiskFiles, Durability, Fence, Marker}
+import org.apache.spark.sql.headgate.commit.{Durability, Fence, HomeFiles, Marker}
 import org.apache.spark.sql.headgate.counters.Counters
 import org.apache.spark.sql.headgate.spark.{QueryHadoop, RunningBatch, Session, Sessions}
 import org.apache.spark.sql.headgate.testing.Failpoints
@@ -108,8 +108,8 @@ final class SinkWrite(session: Session, spec: JobSpec, schema: StructType, fsync
       val after = System.currentTimeMillis() + JobClock.offset(session) - b.timeMs
       s""","latency":{"after_ms":$after,"ages":${Counters.agesJson(b.runId, batch)}}"""
     }
-    DiskFiles.writeAtomically(
-      DiskFiles.path(spec.journal).resolve(f"$batch%010d.json"),
+    HomeFiles.at(spec.journal).write(
+      f"$batch%010d.json",
       s"""{"batch":$batch,"counters":$counters$eventTime$latency}""",
       fsync && Durability.onDisk(Sessions.setting(session, Durability.Key).orNull))
   }

@@ -8,7 +8,7 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.headgate.commit.DiskFiles
+import org.apache.spark.sql.headgate.commit.{DiskFiles, Places}
 import org.apache.spark.sql.headgate.spark.{FileOutput, FileOutputs}
 
 /** Rows in one of Spark's own file formats, one staged file a task. */
@@ -34,12 +34,15 @@ final class StagedFile(
   }
 
   /** As Spark makes paths from texts: nothing in it is escaped, not even a space or a percent sign. */
-  private def target: String = new Path(new File(staging, name).toURI).toString
+  private def target: String =
+    if (local) new Path(new File(staging, name).toURI).toString else new Path(staging, name).toString
+
+  private def local: Boolean = Places.isLocal(staging)
 
   override def finish(): Unit = if (out != null) {
     out.close()
     removeChecksum()
-    if (fsync) DiskFiles.sync(new File(staging, name).toPath)
+    if (local && fsync) DiskFiles.sync(new File(staging, name).toPath)
   }
 
   override def messages: Seq[SinkMessage] =
@@ -48,12 +51,12 @@ final class StagedFile(
   override def abort(): Unit = if (out != null) {
     try out.close()
     catch { case NonFatal(_) => } // closed already, or its disk is full: the file goes anyway
-    finally {
+    finally if (local) { // elsewhere the commit deletes what tasks left
       removeChecksum()
       DiskFiles.deleteQuietly(new File(staging, name))
     }
   }
 
   /** Hadoop's local file system writes one beside each file; it would not survive our renames. */
-  private def removeChecksum(): Unit = DiskFiles.deleteQuietly(new File(staging, s".$name.crc"))
+  private def removeChecksum(): Unit = if (local) DiskFiles.deleteQuietly(new File(staging, s".$name.crc"))
 }

@@ -8,7 +8,7 @@ import java.nio.file.{Files, Path, StandardCopyOption}
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.JsonNodeFactory
 
-import org.apache.spark.sql.headgate.commit.{DiskFiles, FolderOwner, Marker}
+import org.apache.spark.sql.headgate.commit.{DiskFiles, Fence, FolderOwner, Marker}
 import org.apache.spark.sql.headgate.failures.{Coded, CodedStateException}
 import org.apache.spark.sql.headgate.sinks.core.{JobSpec, SinkSpec, Staged, TaskPlace}
 
@@ -46,6 +46,7 @@ final class FilesCommit(spec: JobSpec, sink: SinkSpec, path: String, fsync: Bool
         DiskFiles.sync(gathered.resolve("_manifest.json"))
         DiskFiles.sync(gathered)
       }
+      Fence.recheck()
       Files.move(gathered, target, StandardCopyOption.ATOMIC_MOVE)
       if (fsync) DiskFiles.sync(root)
     }

@@ -3,7 +3,7 @@ package org.apache.spark.sql.headgate.sinks.log
 
 import java.io.File
 
-import org.apache.spark.sql.headgate.commit.{DiskFiles, FolderOwner, Marker}
+import org.apache.spark.sql.headgate.commit.{DiskFiles, Fence, FolderOwner, Marker}
 import org.apache.spark.sql.headgate.sinks.core.{JobSpec, SinkSpec, Staged, TaskPlace}
 import org.apache.spark.sql.headgate.sources.log.{Segment, Topic, WriterRecord}
 
@@ -21,6 +21,7 @@ final class LogCommit(topic: Topic, spec: JobSpec, sink: SinkSpec, fsync: Boolea
   def commit(mark: Marker, files: Seq[Staged], committed: () => Unit): Unit = {
     val batch = mark.batch
     if (files.nonEmpty || leftovers(batch).nonEmpty) topic.locked {
+      Fence.recheck()
       if (files.nonEmpty && !isOut(mark)) {
         owner.check(spec.owner, sink.name)
         if (fsync) DiskFiles.sync(topic.staging)
@@ -39,6 +40,9 @@ final class LogCommit(topic: Topic, spec: JobSpec, sink: SinkSpec, fsync: Boolea
 
   /** The last batch of this writer that is in the topic. */
   def marker: Option[Marker] = topic.readWriter(writerId).map(_.marker)
+
+  /** The same when no commit is under way: who takes a job over may find its old driver in one. */
+  def settledMarker: Option[Marker] = if (topic.exists) topic.locked(marker) else None
 
   def owner: FolderOwner = new FolderOwner(topic.root, spec.job)
 

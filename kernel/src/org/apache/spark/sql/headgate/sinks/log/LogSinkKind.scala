@@ -55,7 +55,7 @@ private final class LogSinks(job: JobSpec, sinks: Seq[SinkSpec], fsync: Boolean)
 
   private def staged(messages: Seq[SinkMessage]): Seq[Staged] = messages.collect { case s: Staged => s }
 
-  override def markers(): Map[Int, Seq[Marker]] = commits.map { case (n, c) => n -> c.marker.toSeq }
+  override def markers(): Map[Int, Seq[Marker]] = commits.map { case (n, c) => n -> c.settledMarker.toSeq }
 
   override def owners(): Map[Int, Owner] =
     for ((n, c) <- commits; owner <- c.owner.read()) yield n -> owner

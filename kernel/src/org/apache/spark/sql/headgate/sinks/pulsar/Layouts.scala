@@ -1,14 +1,12 @@
 /** Owns the record of how many partitions a sink's topic had, batch by batch. */
 package org.apache.spark.sql.headgate.sinks.pulsar
 
-import java.nio.file.{Files, Path}
-
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.JsonNodeFactory
 
-import org.apache.spark.sql.headgate.commit.DiskFiles
+import org.apache.spark.sql.headgate.commit.{DiskFiles, HomeFiles}
 
 /** From a batch on: partitions of the topic (0: it has none), and tasks of the write. */
 private[headgate] case class Layout(fromBatch: Long, partitions: Int, tasks: Int)
@@ -20,13 +18,15 @@ private[headgate] case class Layout(fromBatch: Long, partitions: Int, tasks: Int
 private[headgate] final class Layouts(journal: String, sink: String) {
   require(journal.nonEmpty, s"sink '$sink': exactly once needs a journal folder")
 
-  private val file: Path = DiskFiles.path(journal).resolve(s"pulsar-${DiskFiles.fileName(sink)}.json")
+  private val folder = HomeFiles.at(journal)
+  private val file = s"pulsar-${DiskFiles.fileName(sink)}.json"
 
   def read(): Seq[Layout] =
-    if (!Files.exists(file)) Nil
-    else new ObjectMapper().readTree(Files.readAllBytes(file)).get("layouts").elements.asScala.map { l =>
-      Layout(l.get("from_batch").asLong, l.get("partitions").asInt, l.get("tasks").asInt)
-    }.toSeq
+    folder.read(file).toSeq.flatMap { bytes =>
+      new ObjectMapper().readTree(bytes).get("layouts").elements.asScala.map { l =>
+        Layout(l.get("from_batch").asLong, l.get("partitions").asInt, l.get("tasks").asInt)
+      }
+    }
 
   /** The layout of a batch.
     *
@@ -56,7 +56,6 @@ private[headgate] final class Layouts(journal: String, sink: String) {
       list.addObject().put("from_batch", l.fromBatch).put("partitions", l.partitions)
         .put("tasks", l.tasks)
     }
-    Files.createDirectories(file.getParent)
-    DiskFiles.writeAtomically(file, json.toString, fsync = true)
+    folder.write(file, json.toString, fsync = true)
   }
 }

@@ -2,9 +2,8 @@
 package org.apache.spark.sql.headgate.sinks.python
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory
-import org.apache.hadoop.fs.Path
 
-import org.apache.spark.sql.headgate.commit.{DiskFiles, Durability, Marker}
+import org.apache.spark.sql.headgate.commit.{Durability, Marker}
 import org.apache.spark.sql.headgate.sinks.core._
 import org.apache.spark.sql.headgate.spark.{FileFormats, FileOutputs, Sessions}
 import org.apache.spark.sql.types.StructType
@@ -47,7 +46,7 @@ private final class PythonSinks(job: JobSpec, sinks: Seq[SinkSpec], fsync: Boole
     val at = folder(sink)
     at.create()
     val stored = PythonSinks.stored(batch.structs(sink.number))
-    PythonSinkPlan(at.prefix, at.staged.toString, batch.outBy(at.out, sink),
+    PythonSinkPlan(at.prefix, at.staged.address, batch.outBy(at.out, sink),
       FileFormats.outputs(batch.session, "parquet", Map.empty, stored))
   }
 
@@ -59,8 +58,8 @@ private final class PythonSinks(job: JobSpec, sinks: Seq[SinkSpec], fsync: Boole
       val sync = fsync && Durability.onDisk(Sessions.setting(batch.session, Durability.Key).orNull)
       if (exactlyOnce(sink)) at.write(mark, isOut = false, sync)
       val schema = batch.structs(sink.number)
-      val rows = FileFormats.parquetRows(batch.session, files.map(f => at.file(f.name)).map { file =>
-        new Path(file.toURI) -> file.length
+      val rows = FileFormats.parquetRows(batch.session, files.map { f =>
+        at.staged.path(f.name) -> at.staged.size(f.name)
       }, PythonSinks.stored(schema), schema)
       PythonWriters.of(job.writerId(sink), sink.name).write(rows, request(sink, mark, files))
       committed()
@@ -83,7 +82,7 @@ private final class PythonSinks(job: JobSpec, sinks: Seq[SinkSpec], fsync: Boole
 
   /** Only what this write has staged: a driver that lost its lease must leave the other's files. */
   override def abort(sink: SinkSpec, batch: Long, messages: Seq[SinkMessage]): Unit =
-    messages.collect { case s: Staged => DiskFiles.deleteQuietly(folder(sink).file(s.name)) }
+    messages.collect { case s: Staged => folder(sink).staged.delete(s.name) }
 
   override def markers(): Map[Int, Seq[Marker]] = sinks.map { sink =>
     val at = folder(sink)
