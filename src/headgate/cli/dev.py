@@ -18,7 +18,7 @@ import typer
 
 from headgate.base.errors import ExitCode
 from headgate.base.handover import hand_over
-from headgate.cli.app import load_app
+from headgate.cli.app import load_app, stop_session
 from headgate.cli.common import Ui, command
 from headgate.cli.options import SetOption, parse_params
 from headgate.cli.ui import DEFAULT_PORT, address_of, listen
@@ -49,6 +49,7 @@ def dev(
     parse_params(params)
     handed, secrets = hand_over(dict(_pair(text) for text in params or ()))
     loaded = load_app(app)  # what is wrong is said before anything runs
+    stop_session()  # one that the import needed: the job gets its own
     home = ui.home
     listening = listen(_HOST, port)
     address = address_of(_HOST, listening)

@@ -1,0 +1,114 @@
+"""``headgate submit``: ``headgate run`` by spark-submit, on whatever cluster it knows."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import typer
+
+from headgate.base.errors import UsageError
+from headgate.base.handover import hand_over
+from headgate.cli.app import find_app
+from headgate.cli.common import Ui, command
+from headgate.cli.options import parse_spark_flags
+from headgate.cli.run import run_job
+from headgate.jvm.java import find_java
+from headgate.jvm.spark_jars import find_spark_jars
+
+_ENTRY = Path(__file__).parents[1] / "resources" / "submitted.py"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb, with all options of ``run``."""
+    submit.__signature__ = inspect.signature(run_job, eval_str=True)  # type: ignore[attr-defined]
+    command(app, "submit")(submit)
+
+
+def submit(ui: Ui, **options: Any) -> None:
+    """Run a job by spark-submit, in client or cluster mode; takes the options of run."""
+    app, flags = options.pop("app"), options.pop("spark") or ()
+    command, environment = submit_command(ui, app, flags, options)
+    ui.say(f"starting {' '.join(command[:1])}")
+    sys.stdout.flush()
+    # the job's process takes the place of this one: signals and exit code are its own
+    os.execve(command[0], command, {**os.environ, **environment})
+
+
+def submit_command(
+    ui: Ui, app: str, flags: Any, options: dict[str, Any]
+) -> tuple[list[str], dict[str, str]]:
+    """The words of spark-submit, and what its environment must have."""
+    file, wanted = find_app(app)
+    spark = parse_spark_flags(flags)
+    master = spark.master or os.environ.get("HEADGATE_MASTER")
+    cluster = spark.deploy_mode == "cluster"
+    if cluster and (master or "local").startswith(("spark://", "local")):
+        raise UsageError(
+            "only YARN and Kubernetes run a driver in Python; "
+            f"{'a standalone cluster' if master else 'a local master'} does not",
+            got=f"--deploy-mode cluster on {master or 'local[*]'}",
+            remedy="leave --deploy-mode out, or name another master",
+        )
+    words, environment = _words(options)
+    if cluster and environment:
+        raise UsageError(
+            "a secret's value does not travel to the driver of a cluster",
+            remedy="write it as env:VARIABLE or @FILE, which the driver reads",
+        )
+    submit = find_spark_jars().folder.parent / "bin" / "spark-submit"
+    command = [str(submit), *(("--master", master) if master and not spark.master else ()), *flags]
+    where = ["--home", ui.home.url]
+    if cluster:
+        from headgate.runtime.travel import importable, pack
+
+        command = _more(command, "--files", str(file))
+        command = _more(command, "--py-files", str(pack("job", importable(file.parent))))
+        name = file.name
+    else:
+        environment.setdefault("PYSPARK_PYTHON", os.environ.get("PYSPARK_PYTHON", sys.executable))
+        environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        name = str(file)
+    environment["JAVA_HOME"] = str(find_java().path)
+    name = f"{name}:{wanted}" if wanted else name
+    return [*command, str(_ENTRY), "run", name, *where, *words], environment
+
+
+def _more(command: list[str], flag: str, value: str) -> list[str]:
+    """The command with one more value of a flag that takes a list, and stands there once."""
+    for at, word in enumerate(command):
+        if word == flag and at + 1 < len(command):
+            return [*command[: at + 1], f"{command[at + 1]},{value}", *command[at + 2 :]]
+        if word.startswith(f"{flag}="):
+            return [*command[:at], f"{word},{value}", *command[at + 1 :]]
+    return [*command, flag, value]
+
+
+def _words(options: dict[str, Any]) -> tuple[list[str], dict[str, str]]:
+    """The options as they were written, for ``run``; secrets by the environment."""
+    hints = get_type_hints(run_job, include_extras=True)
+    usual = inspect.signature(run_job).parameters
+    words: list[str] = []
+    environment: dict[str, str] = {}
+    for name, value in options.items():
+        if value is None or value is False or value == usual[name].default:
+            continue
+        if name == "params":
+            pairs = dict(_pair(text) for text in value)
+            words_of_params, environment = hand_over(pairs)
+            words += words_of_params
+            continue
+        (info,) = get_args(hints[name])[1:]
+        option = str([*info.param_decls, info.default][0])  # typer takes the first for a default
+        words += [option] if value is True else [option, str(value)]
+    return words, environment
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError("--set must be NAME=VALUE", remedy="for instance --set orders=log:orders")
+    return name, value
