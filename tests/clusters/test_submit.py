@@ -70,7 +70,8 @@ def test_a_submitted_job_stops_with_a_savepoint(cluster: Cluster, tmp_path: Path
         cwd=tmp_path, capture_output=True, text=True, timeout=120,
         env={**os.environ, "PYSPARK_PYTHON": sys.executable},
     )  # fmt: skip
-    assert failed.returncode == 2 and "no parameter 'x'" in failed.stderr, failed.stderr[-3000:]
+    told = failed.stdout + failed.stderr
+    assert failed.returncode == 2 and "no parameter 'x'" in told, told[-3000:]
 
 
 def test_a_driver_in_a_standalone_cluster_is_refused(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,11 @@ NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebook" / "visits.ipynb"
 
 
 @pytest.mark.slow
-def test_the_notebook_runs_in_a_session_that_was_there(tmp_path: Path) -> None:
+def test_the_notebook_runs_in_a_session_that_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # as in an environment that was activated
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     NotebookClient(notebook, timeout=240, resources={"metadata": {"path": str(tmp_path)}}).execute()
     shown = [_shown(cell) for cell in notebook.cells if cell.cell_type == "code" and cell.outputs]

@@ -48,6 +48,13 @@ class Project:
         """Spark's settings."""
         return {name: found.value for name, found in self.conf.items()}
 
+    def local_py_files(self, *, brought: bool = False) -> list[str] | None:
+        """py_files, if the file names any; those that spark-submit has `brought` are not here."""
+        if self.py_files is None:
+            return None
+        named = [found.value for found in self.py_files]
+        return [name for name in named if not brought or Path(name).exists()]
+
     def params_of(self, job: str) -> list[str]:
         """The params of a job, as `--set` takes them."""
         return [f"{name}={found.value}" for name, found in self.params.get(job, {}).items()]
@@ -80,9 +87,8 @@ def load_project(env: str | None = None, *, folder: Path | None = None) -> Proje
         data = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{file} cannot be read: {error}", remedy="correct the file") from error
-    layers: list[tuple[str, Mapping[str, Any]]] = [
-        (file.name, {k: v for k, v in data.items() if k != _LAYERS})
-    ]
+    own = {name: value for name, value in data.items() if name != _LAYERS}
+    layers: list[tuple[str, Mapping[str, Any]]] = [(file.name, own)]
     environments = _table(data, _LAYERS, file.name)
     for name in environments:
         _check(_table(environments, name, f"env of {file.name}"), f"[env.{name}] of {file.name}")
@@ -93,7 +99,7 @@ def load_project(env: str | None = None, *, folder: Path | None = None) -> Proje
                 f"{file.name} has no environment '{env}'", remedy=f"it has: {known}"
             )
         layers.append((f"{file.name} [env.{env}]", environments[env]))
-    _check(layers[0][1], file.name)
+    _check(own, file.name)
     return _merged(file, env, layers)
 
 

@@ -23,9 +23,13 @@ def put_on_path(names: Iterable[str]) -> None:
         path = Path(name.removeprefix("file://")).expanduser()
         if not path.exists():
             raise NotFoundError(
-                f"there is no file {name}", remedy="check the paths after --py-files"
+                f"there is no file {name}", remedy="check --py-files, or py_files in headgate.toml"
             )
-        sys.path.insert(1, str(_folder_with(path) if path.suffix == ".py" else path.resolve()))
+        if path.suffix == ".py":
+            path = _folder_with(path)
+        elif (path / "__init__.py").is_file():
+            path = path.parent  # a package is imported from the folder that it is in
+        sys.path.insert(1, str(path.resolve()))
 
 
 def _folder_with(module: Path) -> Path:

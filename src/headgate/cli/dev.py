@@ -18,6 +18,7 @@ import typer
 
 from headgate.base.errors import ExitCode
 from headgate.base.handover import hand_over
+from headgate.base.py_files import put_on_path
 from headgate.cli.app import load_app, stop_session
 from headgate.cli.common import Ui, command
 from headgate.cli.options import SetOption, parse_params
@@ -48,6 +49,7 @@ def dev(
     """Run a job with the web interface beside it, and start it again when its files are saved."""
     parse_params(params)
     handed, secrets = hand_over(dict(_pair(text) for text in params or ()))
+    put_on_path(ui.project.local_py_files() or ())
     loaded = load_app(app)  # what is wrong is said before anything runs
     stop_session()  # one that the import needed: the job gets its own
     home = ui.home
@@ -59,6 +61,8 @@ def dev(
     words = ["run", app, *handed]
     if ui.quiet:
         words.append("--quiet")
+    if ui.env:
+        words += ["--env", ui.env]
     if master:
         words += ["--", "--master", master]
     try:

@@ -45,7 +45,7 @@ def check(
     ] = False,
 ) -> None:
     """Build a job's graph and check names, columns, keys and outputs; starts no query."""
-    put_on_path(f.value for f in ui.project.py_files or ())
+    put_on_path(ui.project.local_py_files() or ())
     job = load_app(app).job
     built = _built(job, params_of(job.name, ui.project, params))
     found = built.graph
@@ -88,7 +88,7 @@ def graph(
 
 def _graph_of(ui: Ui, target: str, params: list[str] | None) -> Graph:
     if ".py" in Path(target).name:
-        put_on_path(f.value for f in ui.project.py_files or ())
+        put_on_path(ui.project.local_py_files() or ())
         job = load_app(target).job
         return _build(job, params_of(job.name, ui.project, params))
     run = ui.home.find(target).current()

@@ -41,7 +41,7 @@ def plan(
     ] = None,
 ) -> None:
     """Show which state is kept, new, changed or dropped, and where sources resume."""
-    put_on_path(f.value for f in ui.project.py_files or ())
+    put_on_path(ui.project.local_py_files() or ())
     loaded = load_app(app)
     jobs = {found.name for found in ui.home.jobs()}
     text = f"{against}@latest" if against in jobs else against

@@ -142,7 +142,7 @@ def run_job(
     if name is not None:
         check_job_name(name)
     flags.export()
-    own = None if ui.project.py_files is None else [f.value for f in ui.project.py_files]
+    own = ui.project.local_py_files(brought=SUBMITTED in os.environ)
     put_on_path([*flags.py_files, *(own or ())])
     loaded = load_app(app, session=flags.session)
     settings = params_of(loaded.job.name, ui.project, given)

@@ -44,7 +44,8 @@ def submit_command(
     """The words of spark-submit, and what its environment must have."""
     file, wanted = find_app(app)
     spark = parse_spark_flags(flags)
-    master = spark.master or os.environ.get("HEADGATE_MASTER")
+    project = ui.project
+    master = spark.beside(project).master
     cluster = spark.deploy_mode == "cluster"
     if cluster and (master or "local").startswith(("spark://", "local")):
         raise UsageError(
@@ -61,20 +62,37 @@ def submit_command(
         )
     submit = find_spark_jars().folder.parent / "bin" / "spark-submit"
     command = [str(submit), *(("--master", master) if master and not spark.master else ()), *flags]
-    where = ["--home", ui.home.url]
+    for setting, value in project.spark_conf().items():
+        if setting not in spark.conf:
+            command += ["--conf", f"{setting}={value}"]
+    where = ["--home", ui.home.url, *(("--env", project.env) if project.env else ())]
     if cluster:
-        from headgate.runtime.travel import importable, pack
+        from headgate.runtime.travel import archives_of
 
-        command = _more(command, "--files", str(file))
-        command = _more(command, "--py-files", str(pack("job", importable(file.parent))))
+        for brought in (file, project.file):
+            command = _more(command, "--files", str(brought)) if brought else command
+        named = project.local_py_files()
+        for archive in archives_of([file.parent] if named is None else map(Path, named), ui.say):
+            command = _more(command, "--py-files", str(archive))
         name = file.name
     else:
         environment.setdefault("PYSPARK_PYTHON", os.environ.get("PYSPARK_PYTHON", sys.executable))
         environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        command += _jvm_settings({**project.spark_conf(), **spark.conf})
         name = str(file)
     environment["JAVA_HOME"] = str(find_java().path)
     name = f"{name}:{wanted}" if wanted else name
     return [*command, str(_ENTRY), "run", name, *where, *words], environment
+
+
+def _jvm_settings(conf: dict[str, str]) -> list[str]:
+    """Flags for what the driver's JVM must start with, as that of ``headgate run`` does."""
+    from headgate.runtime.session import quiet_log
+    from headgate.runtime.spark_settings import DRIVER_JAVA, DRIVER_MEMORY, for_the_jvm
+
+    settings = for_the_jvm(conf, None, quiet_log())
+    names = (name for name in (DRIVER_MEMORY, DRIVER_JAVA) if name in settings)
+    return [word for name in names for word in ("--conf", f"{name}={settings[name]}")]
 
 
 def _more(command: list[str], flag: str, value: str) -> list[str]:

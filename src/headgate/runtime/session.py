@@ -93,7 +93,7 @@ def make_session(
         where = where or os.environ.get("HEADGATE_MASTER")
         os.environ.setdefault("PYSPARK_PYTHON", conf.get("spark.pyspark.python", sys.executable))
     launched = not submitted and not has_jvm()
-    given = start_jvm(for_the_jvm(conf, where, _quiet_log()) if launched else {})
+    given = start_jvm(for_the_jvm(conf, where, quiet_log()) if launched else {})
     refuse_conflicts(given, where=" from a flag or a properties file of Spark")
     if submitted:
         _refuse_another_master(given.get(MASTER), where)
@@ -133,6 +133,8 @@ def equipped(spark: SparkSession, *, copy: bool = False) -> SparkSession:
         return session_beside(spark) if copy else spark
     refuse_conflicts(dict(spark.sparkContext.getConf().getAll()), where=" in this session")
     equip(spark)
+    if spark.sparkContext.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        spark.sparkContext.pythonExec = sys.executable  # whatever python3 is on the path
     zone = spark.conf.get(_ZONE)
     own = session_beside(spark)
     for name, value in {**SESSION_DEFAULTS, **FIXED_BY_SESSION, _OURS: "true"}.items():
@@ -193,7 +195,7 @@ def session_for_reading(*, parallelism: int = 1) -> Iterator[SparkSession]:
             spark.stop()
 
 
-def _quiet_log() -> str:
+def quiet_log() -> str:
     """Java's option for our log settings, unless Spark's own log is wanted."""
     if _spark_log_level():
         return ""

@@ -31,32 +31,39 @@ def send_code(spark: SparkSession, modules: Sequence[Path], say: Callable[[str],
     if is_local(str(spark.sparkContext.master)):
         return
     package = Path(headgate.__file__).parent
-    archives = [pack("headgate", [(f, f"headgate/{n}") for f, n in python_files(package)])]
+    ours = pack("headgate", [(f, f"headgate/{n}") for f, n in python_files(package)])
+    for archive in (ours, *archives_of(modules, say)):
+        spark.sparkContext.addPyFile(str(archive))
+
+
+def archives_of(modules: Iterable[Path], say: Callable[[str], None]) -> list[Path]:
+    """Modules, folders of them and archives as archives alone."""
+    archives: list[Path] = []
     own: list[tuple[Path, str]] = []
     for given in modules:
         if given.suffix in (".zip", ".egg", ".whl"):
             archives.append(given)
+        elif (given / "__init__.py").is_file():
+            own += [(file, f"{given.name}/{name}") for file, name in python_files(given)]
         elif given.is_dir():
             own += importable(given)
         elif given.suffix == ".py":
             own.append((given, given.name))
         else:
             raise UsageError(
-                "py_files must be modules, folders of them, or archives",
+                "py_files must be modules, packages, folders of them, or archives",
                 got=str(given),
                 remedy="name .py files, folders, .zip, .egg or .whl files",
             )
-    if (size := sum(file.stat().st_size for file, _ in own)) > _MOST_BYTES or (
-        len(own) > _MOST_FILES
-    ):
+    size = sum(file.stat().st_size for file, _ in own)
+    if size > _MOST_BYTES or len(own) > _MOST_FILES:
         say(
             f"warning: executors do not get the modules beside the job: they are {len(own):,} "
             f"files of {size / 1e6:,.0f} MB; name those that it needs in headgate.toml (py_files)"
         )
     elif own:
         archives.append(pack("job", own))
-    for archive in archives:
-        spark.sparkContext.addPyFile(str(archive))
+    return archives
 
 
 def importable(folder: Path) -> list[tuple[Path, str]]:
