@@ -25,6 +25,7 @@ from headgate.jvm.session import (
     start_jvm,
     stop_jvm,
 )
+from headgate.runtime.home_probe import is_local
 from headgate.runtime.spark_settings import (
     FIXED_BY_SESSION,
     MASTER,
@@ -133,7 +134,7 @@ def equipped(spark: SparkSession, *, copy: bool = False) -> SparkSession:
         return session_beside(spark) if copy else spark
     refuse_conflicts(dict(spark.sparkContext.getConf().getAll()), where=" in this session")
     equip(spark)
-    if spark.sparkContext.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+    if is_local(str(spark.sparkContext.master)) and "PYSPARK_PYTHON" not in os.environ:
         spark.sparkContext.pythonExec = sys.executable  # whatever python3 is on the path
     zone = spark.conf.get(_ZONE)
     own = session_beside(spark)
