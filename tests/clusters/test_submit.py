@@ -8,10 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
 
+from headgate.base.errors import UsageError
+from headgate.cli.common import Ui
+from headgate.cli.submit import submit_command
 from headgate.connectors.log.files import Record, TopicFiles
 from headgate.home.layout import Home
 from headgate.jvm.spark_jars import find_spark_jars
@@ -83,3 +87,37 @@ def test_a_driver_in_a_standalone_cluster_is_refused(tmp_path: Path) -> None:
     )  # fmt: skip
     assert said.returncode == 2
     assert "only YARN and Kubernetes run a driver in Python" in said.stderr
+
+
+def test_a_driver_in_the_cluster_gets_the_jobs_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HEADGATE_MASTER", raising=False)
+    (tmp_path / "app.py").write_text(APP)
+    (tmp_path / "prices.py").write_text("")
+    (tmp_path / "headgate.toml").write_text('[spark]\nexecutor.memory = "2g"\nmaster = "yarn"\n')
+    command, environment = submit_command(
+        Ui(home_url="hdfs:///home"), "app.py:copied",
+        ["--deploy-mode", "cluster", "--files", "own.txt", "--py-files=more.zip"],
+        {"params": ["rows=log:x", "password=env:SECRET"], "bounded": True, "parallelism": 4,
+         "health_limit": "5 minutes", "grace": "25 seconds", "name": None},
+    )  # fmt: skip
+    entry = next(at for at, word in enumerate(command) if word.endswith("submitted.py"))
+    assert command[entry + 1 :] == [
+        "run", "app.py:copied", "--home", "hdfs:///home", "--set", "rows=log:x",
+        "--set", "password=env:SECRET", "--bounded", "--parallelism", "4", "--grace", "25 seconds",
+    ]  # fmt: skip
+    flags = command[1:entry]
+    assert flags[flags.index("--master") + 1] == "yarn"
+    assert "spark.executor.memory=2g" in flags
+    files = flags[flags.index("--files") + 1].split(",")
+    assert files == ["own.txt", str(tmp_path / "app.py"), str(tmp_path / "headgate.toml")]
+    (archive,) = [w for w in flags if w.startswith("--py-files=")]
+    first, brought = archive.removeprefix("--py-files=").split(",")
+    assert first == "more.zip"
+    assert zipfile.ZipFile(brought).namelist() == ["app.py", "prices.py"]
+    assert "PYSPARK_DRIVER_PYTHON" not in environment, "that path need not be there"
+    with pytest.raises(UsageError, match="a secret's value does not travel"):
+        submit_command(Ui(home_url="hdfs:///home"), "app.py", ["--deploy-mode", "cluster"],
+                       {"params": ["password=hunter2"]})  # fmt: skip

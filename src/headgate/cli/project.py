@@ -13,7 +13,6 @@ from headgate.base.project import Value
 from headgate.base.secrets import shown
 from headgate.cli.common import HELP, Ui, command
 from headgate.cli.tables import table
-from headgate.connectors.log.files import Record, TopicFiles
 
 TEMPLATE = Path(__file__).parents[1] / "resources" / "template"
 
@@ -74,6 +73,8 @@ def init(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="It may exist.")] = Path("."),
 ) -> None:
     """Write a project that runs: headgate.toml, a job, its test, and a topic with some orders."""
+    from headgate.connectors.log.files import Record, TopicFiles
+
     written = {file.name.removesuffix(".txt"): file for file in sorted(TEMPLATE.glob("*.txt"))}
     there = [name for name in [*written, "data"] if (folder / name).exists()]
     if there:

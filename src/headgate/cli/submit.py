@@ -16,8 +16,6 @@ from headgate.cli.app import find_app
 from headgate.cli.common import Ui, command
 from headgate.cli.options import parse_spark_flags
 from headgate.cli.run import run_job
-from headgate.jvm.java import find_java
-from headgate.jvm.spark_jars import find_spark_jars
 
 _ENTRY = Path(__file__).parents[1] / "resources" / "submitted.py"
 
@@ -42,6 +40,9 @@ def submit_command(
     ui: Ui, app: str, flags: Any, options: dict[str, Any]
 ) -> tuple[list[str], dict[str, str]]:
     """The words of spark-submit, and what its environment must have."""
+    from headgate.jvm.java import find_java
+    from headgate.jvm.spark_jars import find_spark_jars
+
     file, wanted = find_app(app)
     spark = parse_spark_flags(flags)
     project = ui.project
@@ -65,7 +66,12 @@ def submit_command(
     for setting, value in project.spark_conf().items():
         if setting not in spark.conf:
             command += ["--conf", f"{setting}={value}"]
-    where = ["--home", ui.home.url, *(("--env", project.env) if project.env else ())]
+    # it is not opened here: perhaps only the cluster reaches it
+    where = [
+        "--home",
+        _absolute(ui.home_setting.value),
+        *(("--env", project.env) if project.env else ()),
+    ]
     if cluster:
         from headgate.runtime.travel import archives_of
 
@@ -83,6 +89,10 @@ def submit_command(
     environment["JAVA_HOME"] = str(find_java().path)
     name = f"{name}:{wanted}" if wanted else name
     return [*command, str(_ENTRY), "run", name, *where, *words], environment
+
+
+def _absolute(home: str) -> str:
+    return home if ":" in home else str(Path(home).absolute())
 
 
 def _jvm_settings(conf: dict[str, str]) -> list[str]:
