@@ -37,7 +37,7 @@ wrong = SparkSession.builder.master("local[1]").config("spark.speculation", "tru
 said["speculation"] = refusal(lambda: hg.start(job("never"), spark=wrong, home="home"))
 wrong.stop()
 
-builder = SparkSession.builder.master("local[2]").appName("mine").config("spark.speculation", "false")
+builder = SparkSession.builder.master("local[2]").appName("mine")
 spark = hg.spark_session(builder, conf={"spark.sql.session.timeZone": "Asia/Tokyo"})
 said["name"] = spark.sparkContext.appName
 said["master"] = spark.sparkContext.master

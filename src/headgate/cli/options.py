@@ -141,9 +141,10 @@ class SparkFlags:
 
     def beside(self, project: Project) -> SparkFlags:
         """These flags, and what headgate.toml says where they and the environment are silent."""
-        master = self.master or os.environ.get("HEADGATE_MASTER")
-        if master is None and project.master is not None and SUBMITTED not in os.environ:
-            master = project.master.value
+        master = self.master
+        if master is None and SUBMITTED not in os.environ:  # else spark-submit has named it
+            usual = project.master.value if project.master is not None else None
+            master = os.environ.get("HEADGATE_MASTER") or usual
         return replace(self, master=master, conf={**project.spark_conf(), **self.conf})
 
     def session(self) -> SparkSession:
