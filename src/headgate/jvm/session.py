@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from headgate.base.errors import RefusedError
 from headgate.jvm.gateway import EXTENSIONS, jar, kernel_api
-from headgate.jvm.spark_jars import read_kernel_jar
+from headgate.jvm.spark_jars import KERNEL_JAR, read_kernel_jar
 
 
 def start_jvm(settings: dict[str, str]) -> dict[str, str]:
@@ -52,7 +52,8 @@ def bring_kernel() -> str | None:
     found = _kernel_place()
     if found is not None:
         _check_build(found)
-        return None
+        # of a session of ours that has ended: the next one's executors do not have it yet
+        return str(found) if found == KERNEL_JAR else None
     here = str(jar())
     jvm: Any = SparkContext._jvm
     loader = _loader()
@@ -68,7 +69,8 @@ def bring_kernel() -> str | None:
 
 def equip(spark: SparkSession) -> None:
     """Bring the kernel's jar to a session that was made without it: to driver and executors."""
-    if (here := bring_kernel()) is not None:
+    here = bring_kernel()
+    if here is not None and Path(here).name not in _jars(spark):
         spark.sparkContext._jsc.addJar(here)
 
 
@@ -92,20 +94,25 @@ def default_time_zone(spark: SparkSession) -> str:
     return str(getattr(spark._jvm, "java.util.TimeZone").getDefault().getID())
 
 
+def _jars(spark: SparkSession) -> str:
+    """The jars that executors get, in one text."""
+    return str(spark.sparkContext._jsc.sc().listJars().mkString(","))
+
+
 def _loader() -> Any:
     return getattr(SparkContext._jvm, "java.lang.Thread").currentThread().getContextClassLoader()
 
 
-def _kernel_place() -> str | None:
+def _kernel_place() -> Path | None:
     """Where the JVM has the kernel from."""
-    loader = _loader()
-    url = loader.getResource(f"{EXTENSIONS.replace('.', '/')}.class")
-    return None if url is None else str(url.toString())
+    url = _loader().getResource(f"{EXTENSIONS.replace('.', '/')}.class")
+    if url is None:
+        return None
+    return Path(unquote(urlsplit(url.toString().removeprefix("jar:")).path).partition("!")[0])
 
 
-def _check_build(url: str) -> None:
+def _check_build(path: Path) -> None:
     """Refuse a kernel that is not the one of this package."""
-    path = Path(unquote(urlsplit(url.removeprefix("jar:")).path).partition("!")[0])
     theirs, ours = read_kernel_jar(path), read_kernel_jar()
     if theirs is not None and ours is not None and theirs.sources != ours.sources:
         raise RefusedError(

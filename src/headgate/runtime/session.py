@@ -95,10 +95,10 @@ def make_session(
         os.environ.setdefault("PYSPARK_PYTHON", conf.get("spark.pyspark.python", sys.executable))
     launched = not submitted and not has_jvm()
     given = start_jvm(for_the_jvm(conf, where, quiet_log()) if launched else {})
-    refuse_conflicts(given, where=" from a flag or a properties file of Spark")
     if submitted:
         _refuse_another_master(given.get(MASTER), where)
-    if launched or submitted:
+    if launched or submitted:  # else some of it is left of a session that has ended
+        refuse_conflicts(given, where=" from a flag or a properties file of Spark")
         where = where or given.get(MASTER)
     where = where or "local[*]"
     settings = for_the_context(
