@@ -49,7 +49,7 @@ class Yarn:
         self.folder = folder
         self.conf = folder / "conf"
         self.conf.mkdir(parents=True)
-        (mini,) = fetch(Path(__file__).with_name("yarn.lock"), quiet=True)
+        mini, *needed = fetch(Path(__file__).with_name("yarn.lock"), quiet=True)
         jars, java = find_spark_jars().folder, str(find_java().executable)
         (folder / "Mini.scala").write_text(_SCALA)
         subprocess.run(
@@ -61,7 +61,8 @@ class Yarn:
         with open(folder / "yarn.log", "wb") as log:
             self._process = subprocess.Popen(
                 [java, "-Xmx1g", "--add-opens=java.base/java.lang=ALL-UNNAMED", "-cp",
-                 os.pathsep.join((str(folder), str(mini), f"{jars}/*")), "Mini", str(self.conf)],
+                 os.pathsep.join(map(str, (folder, mini, *needed, f"{jars}/*"))), "Mini",
+                 str(self.conf)],
                 cwd=folder, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
         until = time.monotonic() + 120
