@@ -25,6 +25,7 @@ WITH_SPARK = {
     "headgate.connectors.pulsar.source",
     "headgate.graph.model",
     "headgate.runtime.handle",
+    "headgate.runtime.own_session",
     "headgate.steps.lookup.table",
     "headgate.steps.process.arrow",
     "headgate.testing.job_driver",
@@ -83,6 +84,7 @@ def test_examples_with_spark_hold(
     def given() -> dict[str, Any]:
         return {
             "job": hg.Job(Plan("examples", spark, {})),
+            "SparkSession": SparkSession,
             "job_driver": job_driver,
             "job_of": job_of,
             "store": store,

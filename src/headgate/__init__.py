@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         no_restart,
     )
     from headgate.brokers.process import NotInTimeError
+    from headgate.cli.program import main
     from headgate.connectors import (
         Batch,
         ConsoleSink,
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from headgate.jvm.jars import JarError
     from headgate.runtime.handle import RunHandle, start
     from headgate.runtime.home_probe import HomeUnseenError
+    from headgate.runtime.own_session import spark_session
     from headgate.snapshots.closure import DamagedError
     from headgate.steps.join import Between, between
     from headgate.steps.lookup import Table, Wait
@@ -148,6 +150,7 @@ _WHERE = {
         "no_restart",
     ),
     "headgate.brokers.process": ("NotInTimeError",),
+    "headgate.cli.program": ("main",),
     "headgate.connectors": (
         "Batch",
         "ConsoleSink",
@@ -177,6 +180,7 @@ _WHERE = {
         "start",
     ),
     "headgate.runtime.home_probe": ("HomeUnseenError",),
+    "headgate.runtime.own_session": ("spark_session",),
     "headgate.snapshots.closure": ("DamagedError",),
     "headgate.steps.join": (
         "Between",
@@ -315,11 +319,13 @@ __all__ = [
     "fixed_delay",
     "job",
     "list_state",
+    "main",
     "map_state",
     "no_restart",
     "session",
     "side_output",
     "sliding",
+    "spark_session",
     "start",
     "timer",
     "topic",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from uuid import uuid4
 
@@ -9,6 +11,7 @@ import pytest
 
 from headgate.base.errors import ExitCode, HeadgateError, NotFoundError, UsageError
 from headgate.cli.app import load_app
+from headgate.connectors.log.files import TopicFiles
 
 ONE = 'import headgate as hg\n@hg.job("store")\ndef my_store(job):\n    pass\n'
 TWO = ONE + '@hg.job("other")\ndef my_other(job):\n    pass\n'
@@ -93,3 +96,26 @@ def test_an_error_of_ours_comes_through_as_it_is(app: Path) -> None:
         load_app(str(app))
     assert error.value.exit_code == ExitCode.USAGE
     assert f"{app}:2" in str(error.value)
+
+
+@pytest.mark.slow
+def test_a_file_may_use_sparks_functions_outside_of_its_job(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(
+        "import headgate as hg\n"
+        "from pyspark.sql import functions as F\n"
+        "TWICE = F.col('n') * 2\n"
+        "@F.udf('string')\n"
+        "def label(n):\n    return f'row {n}'\n"
+        "@hg.job('labels')\n"
+        "def labels(job: hg.Job) -> None:\n"
+        "    rows = job.source('rows', hg.topic('log:rows', schema='n BIGINT'))\n"
+        "    made = rows.select(label('n').alias('label'), TWICE.alias('m'))\n"
+        "    made.sink('out', hg.ConsoleSink())\n"
+    )
+    TopicFiles(tmp_path / "rows").create(1)
+    checked = subprocess.run(
+        [sys.executable, "-m", "headgate.cli.main", "check", "app.py"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert checked.returncode == 0, checked.stderr
+    assert checked.stdout.startswith("labels: 3 steps")

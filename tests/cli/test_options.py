@@ -51,3 +51,10 @@ def test_other_flags_reach_sparks_launcher(monkeypatch: pytest.MonkeyPatch) -> N
 def test_bad_flags_are_refused(words: list[str], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         parse_spark_flags(words)
+
+
+def test_py_files_are_found_in_flags_and_settings() -> None:
+    flags = parse_spark_flags(
+        ["--py-files", "a.py, b.zip", "--conf", "spark.submit.pyFiles=c.py", "--py-files=d.egg"]
+    )
+    assert flags.py_files == ["a.py", "b.zip", "d.egg", "c.py"]

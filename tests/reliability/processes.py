@@ -73,8 +73,8 @@ class Cluster:
         for _ in range(workers):
             self.add_worker()
 
-    def add_worker(self, hides: Path | None = None) -> None:
-        """One more worker; it and its executors see an empty disk of their own at `hides`."""
+    def add_worker(self, *hides: Path) -> None:
+        """One more worker; it and its executors see empty disks of their own at `hides`."""
         number, self._workers = self._workers, self._workers + 1
         self._start(
             f"worker{number}", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1",
@@ -83,7 +83,7 @@ class Cluster:
         )  # fmt: skip
         self._wait_for(f"worker{number}", "Successfully registered with master")
 
-    def _start(self, name: str, main: str, *arguments: str, hides: Path | None = None) -> None:
+    def _start(self, name: str, main: str, *arguments: str, hides: tuple[Path, ...] = ()) -> None:
         java = str(Path(find_java().path) / "bin" / "java")
         # without the Scala version executors look for another jars folder and die at once
         env = {**os.environ, "SPARK_SCALA_VERSION": "2.13", "SPARK_HOME": str(self._home),
@@ -94,9 +94,9 @@ class Cluster:
                    "--add-opens=java.base/java.lang=ALL-UNNAMED",
                    "--add-opens=java.base/java.util=ALL-UNNAMED",
                    "-cp", self._class_path(), main, *arguments]  # fmt: skip
-        if hides is not None:
-            own = 'mount -t tmpfs tmpfs "$0" && exec "$@"'
-            command = ["unshare", "--mount", "sh", "-c", own, str(hides), *command]
+        if hides:
+            own = "".join(f"mount -t tmpfs tmpfs {shlex.quote(str(at))} && " for at in hides)
+            command = ["unshare", "--mount", "sh", "-c", f'{own} exec "$0" "$@"', *command]
         with open(self._folder / f"{name}.log", "wb") as log:
             self._processes.append(
                 subprocess.Popen(command, stdout=log, stderr=log, env=env, start_new_session=True)

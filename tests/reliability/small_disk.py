@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+MOUNTS = sys.platform == "linux" and os.geteuid() == 0
+"""Whether this process may mount file systems."""
+
 needs_mounts = pytest.mark.skipif(
-    sys.platform != "linux" or os.geteuid() != 0,
+    not MOUNTS,
     reason="mounts a file system of its own, for which one must be root on Linux",
 )
 

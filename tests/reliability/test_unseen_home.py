@@ -29,7 +29,7 @@ def test_a_home_that_an_executor_does_not_see_is_refused(tmp_path: Path) -> None
         driver = Driver(STORE, data, home, "--parallelism", "4", spark=flags)
         until(lambda: checkpoints(home) > 0, driver)
         before = written(data)
-        cluster.add_worker(hides=home)
+        cluster.add_worker(home)
         producer.chunk()
         assert driver.wait(90) == 5, driver.text()[-3000:]
         said = driver.text()

@@ -63,3 +63,20 @@ def test_a_second_sigterm_still_waits() -> None:
     out, _ = process.communicate(timeout=10)
     assert out.endswith("finished\n")
     assert process.returncode == 0
+
+
+def test_sigterm_may_ask_for_a_savepoint_and_ends_when_its_grace_is_over() -> None:
+    program = PROGRAM.replace("signals(stop)", "signals(stop, savepoint=True, grace=0.2)").replace(
+        "stop.reason, flush", "stop.reason, stop.plan.savepoint, flush"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program.replace("LATER", "60")],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=30)
+    assert out == "asked by SIGTERM True\n"
+    assert "not over within 0.2 seconds; the unfinished batch is run again" in err
+    assert process.returncode == 130

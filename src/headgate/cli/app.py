@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,8 +32,21 @@ class App:
         return {"file": str(self.file), "sha256": digest}
 
 
-def load_app(app: str) -> App:
-    """Import the file and find the job: by its variable, by its name, or the only one."""
+def load_app(app: str, *, session: Callable[[], object] | None = None) -> App:
+    """Import the file and find the job: by its variable, by its name, or the only one.
+
+    A file that uses Spark's functions outside of its job (`@F.udf("string")`) can only be imported
+    when there is a session: `session` makes it then, and the file is imported again.
+    """
+    file, wanted = find_app(app)
+    jobs = _jobs(_import(file, session or _any_session))
+    job = _pick(jobs, wanted, app.removesuffix(f":{wanted}"))
+    _check_function(job)
+    return App(job, file)
+
+
+def find_app(app: str) -> tuple[Path, str]:
+    """The file that an APP names, and the job in it, if it names one."""
     text, _, wanted = app.rpartition(":") if _names_a_job(app) else (app, "", "")
     file = Path(text).expanduser()
     if file.suffix != ".py":
@@ -45,11 +59,7 @@ def load_app(app: str) -> App:
         raise NotFoundError(
             f"there is no file {text}", remedy="check the path; it is relative to this folder"
         )
-    file = file.resolve()
-    jobs = _jobs(_import(file))
-    job = _pick(jobs, wanted, text)
-    _check_function(job)
-    return App(job, file)
+    return file.resolve(), wanted
 
 
 def _check_function(job: JobDef) -> None:
@@ -70,7 +80,21 @@ def _names_a_job(app: str) -> bool:
     return bool(colon) and head.endswith(".py") and "/" not in tail
 
 
-def _import(file: Path) -> dict[str, object]:
+def _any_session() -> object:
+    from headgate.runtime.session import get_session
+
+    return get_session(parallelism=1)
+
+
+def stop_session() -> None:
+    """End the session that an import needed, with its JVM."""
+    if "pyspark" in sys.modules:
+        from headgate.runtime.session import stop_spark
+
+        stop_spark()
+
+
+def _import(file: Path, session: Callable[[], object]) -> dict[str, object]:
     # As python does for a script: modules beside the file can be imported.
     if str(file.parent) not in sys.path:
         sys.path.insert(0, str(file.parent))
@@ -81,7 +105,13 @@ def _import(file: Path) -> dict[str, object]:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            if not _lacks_session(error):
+                raise
+            session()
+            spec.loader.exec_module(module)
     except HeadgateError:
         raise
     except SyntaxError as error:
@@ -99,6 +129,19 @@ def _import(file: Path) -> dict[str, object]:
             location=_user_line(error, file),
         ) from error
     return vars(module)
+
+
+def _lacks_session(error: Exception) -> bool:
+    """Whether Spark said that there is no session yet: by its error, or by an assertion of its."""
+    from pyspark import SparkContext
+    from pyspark.errors import PySparkRuntimeError
+
+    if SparkContext._active_spark_context is not None:
+        return False
+    if isinstance(error, PySparkRuntimeError):
+        return error.getCondition() == "SESSION_OR_CONTEXT_NOT_EXISTS"
+    last = traceback.extract_tb(error.__traceback__)[-1].filename
+    return isinstance(error, AssertionError) and "/pyspark/" in last.replace("\\", "/")
 
 
 def _user_line(error: BaseException, file: Path) -> Location:

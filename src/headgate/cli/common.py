@@ -9,11 +9,13 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any
 
 import typer
 
 from headgate.base.errors import HeadgateError
+from headgate.base.project import Project, Value, load_project
 from headgate.base.secrets import redact, redacted
 from headgate.home.layout import Home, default_home
 
@@ -29,11 +31,19 @@ class Ui:
     quiet: bool = False
     color: bool = True
     debug: bool = False
+    env: str | None = None
+    show_error: Callable[[HeadgateError], None] | None = None
+    """Where an error goes, if not to standard error as a sentence."""
+
+    @cached_property
+    def project(self) -> Project:
+        """headgate.toml, for the environment that the command names."""
+        return load_project(self.env)
 
     @property
     def home(self) -> Home:
         """The home that the command works on."""
-        home = Home(self.home_url or default_home())
+        home = Home(self.home_setting.value)
         folder = home.files.local()
         if folder is not None and folder.exists():
             if not folder.is_dir():
@@ -48,6 +58,15 @@ class Ui:
                     "HEADGATE_HOME",
                 )
         return home
+
+    @property
+    def home_setting(self) -> Value:
+        """The home's address, and who has said so."""
+        if self.home_url:
+            return Value(self.home_url, "--home")
+        if "HEADGATE_HOME" in os.environ:
+            return Value(default_home(), "HEADGATE_HOME")
+        return self.project.home or Value(default_home(), "default")
 
     def say(self, text: str) -> None:
         """Words for a person, on standard error; none with --quiet."""
@@ -74,7 +93,16 @@ _COMMON: dict[str, tuple[Any, Any]] = {
             typer.Option(
                 "--home",
                 metavar="URI",
-                help="Folder or URL of the home [env HEADGATE_HOME, default .headgate].",
+                help="Folder or URL of the home [env HEADGATE_HOME, headgate.toml, or .headgate].",
+            ),
+        ],
+        None,
+    ),
+    "env": (
+        Annotated[
+            str | None,
+            typer.Option(
+                "--env", metavar="NAME", help="Environment of headgate.toml [env HEADGATE_ENV]."
             ),
         ],
         None,
@@ -117,6 +145,7 @@ def command(app: typer.Typer, name: str, **options: Any) -> Callable[[Callable[.
                 quiet=common["quiet"],
                 color=not common["no_color"] and "NO_COLOR" not in os.environ,
                 debug=common["debug"],
+                env=common["env"],
             )
             return function(current, *args, **kwargs)
 

@@ -18,7 +18,8 @@ import typer
 
 from headgate.base.errors import ExitCode
 from headgate.base.handover import hand_over
-from headgate.cli.app import load_app
+from headgate.base.py_files import put_on_path
+from headgate.cli.app import load_app, stop_session
 from headgate.cli.common import Ui, command
 from headgate.cli.options import SetOption, parse_params
 from headgate.cli.ui import DEFAULT_PORT, address_of, listen
@@ -48,7 +49,9 @@ def dev(
     """Run a job with the web interface beside it, and start it again when its files are saved."""
     parse_params(params)
     handed, secrets = hand_over(dict(_pair(text) for text in params or ()))
+    put_on_path(ui.project.local_py_files() or ())
     loaded = load_app(app)  # what is wrong is said before anything runs
+    stop_session()  # one that the import needed: the job gets its own
     home = ui.home
     listening = listen(_HOST, port)
     address = address_of(_HOST, listening)
@@ -58,6 +61,8 @@ def dev(
     words = ["run", app, *handed]
     if ui.quiet:
         words.append("--quiet")
+    if ui.env:
+        words += ["--env", ui.env]
     if master:
         words += ["--", "--master", master]
     try:

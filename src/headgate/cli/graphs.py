@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headgate.base.errors import ExitCode, NotFoundError
+from headgate.base.py_files import put_on_path
 from headgate.cli.app import load_app
 from headgate.cli.common import Ui, command
-from headgate.cli.options import SetOption, parse_params
+from headgate.cli.options import SetOption, params_of
 from headgate.graph.model import Graph
 
 if TYPE_CHECKING:
@@ -44,8 +45,9 @@ def check(
     ] = False,
 ) -> None:
     """Build a job's graph and check names, columns, keys and outputs; starts no query."""
-    job, given = load_app(app).job, parse_params(params)
-    built = _built(job, given)
+    put_on_path(ui.project.local_py_files() or ())
+    job = load_app(app).job
+    built = _built(job, params_of(job.name, ui.project, params))
     found = built.graph
     checked = _check_live(ui, built, job.name) if live else None
     problem = checked.problem if checked else None
@@ -77,16 +79,18 @@ def graph(
     ] = GraphFormat.TEXT,
 ) -> None:
     """Print a job's graph."""
-    found = _graph_of(ui, target, parse_params(params))
+    found = _graph_of(ui, target, params)
     if format is GraphFormat.JSON or ui.json:
         print(found.json())
     else:
         print(found.mermaid() if format is GraphFormat.MERMAID else found.text())
 
 
-def _graph_of(ui: Ui, target: str, params: dict[str, str]) -> Graph:
+def _graph_of(ui: Ui, target: str, params: list[str] | None) -> Graph:
     if ".py" in Path(target).name:
-        return _build(load_app(target).job, params)
+        put_on_path(ui.project.local_py_files() or ())
+        job = load_app(target).job
+        return _build(job, params_of(job.name, ui.project, params))
     run = ui.home.find(target).current()
     if run is None:
         raise NotFoundError(f"job '{target}' has no run yet", remedy="name its file instead")

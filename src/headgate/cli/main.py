@@ -26,9 +26,11 @@ from headgate.cli.doctor import register as register_doctor
 from headgate.cli.graphs import register as register_graphs
 from headgate.cli.jobs import register as register_jobs
 from headgate.cli.plans import register as register_plans
+from headgate.cli.project import register as register_project
 from headgate.cli.run import register as register_run
 from headgate.cli.savepoints import register as register_savepoints
 from headgate.cli.state import register as register_state
+from headgate.cli.submit import register as register_submit
 from headgate.cli.topics import register as register_topics
 from headgate.cli.ui import register as register_ui
 
@@ -42,6 +44,7 @@ app = typer.Typer(
     context_settings=common.HELP,
 )
 register_run(app)
+register_submit(app)
 register_dev(app)
 register_graphs(app)
 register_jobs(app)
@@ -53,6 +56,7 @@ register_state(app)
 register_topics(app)
 register_brokers(app)
 register_doctor(app)
+register_project(app)
 register_ui(app)
 
 
@@ -122,9 +126,12 @@ def _show(error: HeadgateError) -> int:
         print(redact("".join(traceback.format_exception(error))), file=sys.stderr, end="")
         for trace in _java_traces(error):
             print(f"\nIn Spark's JVM:\n{redact(trace)}", file=sys.stderr)
-    color = ui.color and sys.stderr.isatty()
-    mark = "\033[31merror:\033[0m" if color else "error:"
-    print(f"{mark} {redact(str(error))}", file=sys.stderr)
+    if ui.show_error is not None:
+        ui.show_error(error)
+    else:
+        color = ui.color and sys.stderr.isatty()
+        mark = "\033[31merror:\033[0m" if color else "error:"
+        print(f"{mark} {redact(str(error))}", file=sys.stderr)
     if ui.json:
         fields = {
             "code": error.code,

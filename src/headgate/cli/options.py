@@ -5,15 +5,23 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headgate.base.errors import NotFoundError, UsageError
 from headgate.base.params import resolve
+from headgate.base.project import Project
 from headgate.base.secrets import protect_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Set by spark-submit for the Python that it starts."""
 
 SetOption = Annotated[
     list[str] | None,
@@ -72,6 +80,16 @@ def _lines(file: str) -> list[tuple[str, str]]:
     return [(where, line) for where, line in lines if line and not line.startswith("#")]
 
 
+def params_of(job: str, project: Project, pairs: Sequence[str] | None) -> dict[str, str]:
+    """The params of a job: those of ``--set``, and of headgate.toml what is not among them."""
+    given = parse_params(pairs)
+    return {**parse_params([p for p in project.params_of(job) if _name(p) not in given]), **given}
+
+
+def _name(pair: str) -> str:
+    return pair.partition("=")[0].strip()
+
+
 def parse_params(pairs: Sequence[str] | None) -> dict[str, str]:
     """``["a=1"]`` as ``{"a": "1"}``, with the values of references (``env:NAME``, ``@FILE``).
 
@@ -101,6 +119,41 @@ class SparkFlags:
     master: str | None = None
     conf: dict[str, str] = field(default_factory=dict)
     others: tuple[str, ...] = ()
+
+    @property
+    def py_files(self) -> list[str]:
+        """Files and archives of Python that the driver imports from, too."""
+        given = [
+            *((value for flag, value in pairwise(self.others) if flag == "--py-files")),
+            *(w.partition("=")[2] for w in self.others if w.startswith("--py-files=")),
+            self.conf.get("spark.submit.pyFiles", ""),
+        ]
+        return [name.strip() for text in given for name in text.split(",") if name.strip()]
+
+    @property
+    def deploy_mode(self) -> str:
+        """client, or cluster for a driver that the cluster runs."""
+        flags = dict(pairwise(self.others))
+        given = [w.partition("=")[2] for w in self.others if w.startswith("--deploy-mode=")]
+        return flags.get("--deploy-mode", given[0] if given else "") or self.conf.get(
+            "spark.submit.deployMode", "client"
+        )
+
+    def beside(self, project: Project) -> SparkFlags:
+        """These flags, and what headgate.toml says where they and the environment are silent."""
+        master = self.master
+        if master is None and SUBMITTED not in os.environ:  # else spark-submit has named it
+            usual = project.master.value if project.master is not None else None
+            master = os.environ.get("HEADGATE_MASTER") or usual
+        return replace(self, master=master, conf={**project.spark_conf(), **self.conf})
+
+    def session(self) -> SparkSession:
+        """The session that these flags ask for."""
+        from headgate.runtime.session import get_session
+        from headgate.runtime.signals import shielded_children
+
+        with shielded_children():
+            return get_session(master=self.master, conf=self.conf)
 
     def export(self) -> None:
         """Hand the flags that Headgate does not know to Spark's launcher."""

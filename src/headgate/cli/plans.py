@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headgate.base.errors import ExitCode
+from headgate.base.py_files import put_on_path
 from headgate.cli.app import load_app
 from headgate.cli.common import Ui, command
-from headgate.cli.options import SetOption, parse_params
+from headgate.cli.options import SetOption, params_of
 from headgate.snapshots.snapshot import Snapshot, find_snapshot, is_newest
 from headgate.snapshots.upgrade import UpgradePlan, plan_upgrade
 
@@ -40,11 +41,14 @@ def plan(
     ] = None,
 ) -> None:
     """Show which state is kept, new, changed or dropped, and where sources resume."""
+    put_on_path(ui.project.local_py_files() or ())
     loaded = load_app(app)
     jobs = {found.name for found in ui.home.jobs()}
     text = f"{against}@latest" if against in jobs else against
     snapshot = find_snapshot(ui.home, text, name or loaded.job.name, loaded.job.name)
-    found = _plan(ui, loaded.job, parse_params(params), snapshot, parallelism)
+    found = _plan(
+        ui, loaded.job, params_of(loaded.job.name, ui.project, params), snapshot, parallelism
+    )
     refusal = found.refusal(allow_dropped_state=False)
     ui.data({"job": loaded.job.name, **found.to_json()}, lambda: "\n".join(found.lines()))
     if refusal is not None:

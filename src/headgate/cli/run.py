@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from datetime import timedelta
-from typing import Annotated
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headgate.base.durations import format_duration
+from headgate.base.durations import format_duration, parse_duration
 from headgate.base.handover import handed_over
+from headgate.base.py_files import put_on_path
+from headgate.cli import common
 from headgate.cli.app import load_app
 from headgate.cli.common import Ui, command
-from headgate.cli.options import SetOption, parse_params, parse_spark_flags
+from headgate.cli.options import (
+    SUBMITTED,
+    SetOption,
+    params_of,
+    parse_params,
+    parse_spark_flags,
+)
 from headgate.home.layout import check_job_name
+
+if TYPE_CHECKING:
+    from headgate.runtime.live import Display
+
+
+class LogFormat(StrEnum):
+    """How a run speaks on standard error."""
+
+    TEXT = "text"
+    JSON = "json"
 
 
 def register(app: typer.Typer) -> None:
@@ -79,18 +101,62 @@ def run_job(
             help="Write outputs that a job of this name in another home has written.",
         ),
     ] = False,
+    savepoint_on_term: Annotated[
+        bool,
+        typer.Option(
+            "--savepoint-on-term",
+            help="SIGTERM stops the job with a savepoint, as it does under spark-submit.",
+        ),
+    ] = False,
+    grace: Annotated[
+        str | None,
+        typer.Option(
+            "--grace",
+            metavar="DURATION",
+            help="SIGTERM ends the job in the middle of a batch that takes longer.",
+        ),
+    ] = None,
+    health_port: Annotated[
+        int | None,
+        typer.Option(
+            "--health-port", metavar="N", min=1, max=65535, help="Answer /healthz and /readyz."
+        ),
+    ] = None,
+    health_limit: Annotated[
+        str,
+        typer.Option(
+            "--health-limit",
+            metavar="DURATION",
+            help="/healthz fails when checkpoints stop for longer.",
+        ),
+    ] = "5 minutes",
+    log_format: Annotated[
+        LogFormat,
+        typer.Option("--log-format", help="text, or json: one object a line on standard error."),
+    ] = LogFormat.TEXT,
 ) -> None:
     """Start a job; resumes where the same job stopped unless --from or --fresh."""
-    flags = parse_spark_flags(spark)
-    settings = parse_params([*(params or ()), *handed_over()])
+    flags = parse_spark_flags(spark).beside(ui.project)
+    given = [*(params or ()), *handed_over()]
+    parse_params(given)
     if name is not None:
         check_job_name(name)
-    loaded = load_app(app)
     flags.export()
+    own = ui.project.local_py_files(brought=SUBMITTED in os.environ)
+    put_on_path([*flags.py_files, *(own or ())])
+    loaded = load_app(app, session=flags.session)
+    settings = params_of(loaded.job.name, ui.project, given)
 
+    from headgate.runtime.json_display import JsonDisplay
     from headgate.runtime.live import open_display
     from headgate.runtime.run import run
 
+    display: Display
+    if log_format is LogFormat.JSON:
+        display = lines = JsonDisplay(name or loaded.job.name)
+        common.current = ui = replace(ui, quiet=True, show_error=lines.error)
+    else:
+        display = open_display(quiet=ui.quiet, color=ui.color)
     outcome = run(
         loaded.job,
         home=ui.home.url,
@@ -105,10 +171,15 @@ def run_job(
         allow_duplicates=allow_duplicates,
         accept_sink_position=accept_sink_position,
         take_over=take_over,
+        savepoint_on_term=savepoint_on_term or SUBMITTED in os.environ,
+        grace_seconds=parse_duration(grace).total_seconds() if grace is not None else None,
         master=flags.master,
         conf=flags.conf,
         code=loaded.code,
-        display=open_display(quiet=ui.quiet, color=ui.color),
+        modules=[loaded.file.parent] if own is None else [loaded.file, *map(Path, own)],
+        health_port=health_port,
+        health_limit_seconds=parse_duration(health_limit).total_seconds(),
+        display=display,
     )
     if outcome.error is not None:
         raise outcome.error

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from headgate.base.errors import HeadgateError
 from headgate.doctor.check import Check
-from headgate.jvm.class_archive import VARIABLE, Use, archive_path, use
 from headgate.doctor.homes import remote_checks
 from headgate.home.files import open_files
+from headgate.jvm.class_archive import VARIABLE, Use, archive_path, use
 from headgate.jvm.java import find_java
 from headgate.jvm.spark_jars import KERNEL_JAR, find_spark_jars, read_kernel_jar
 

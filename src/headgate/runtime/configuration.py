@@ -95,7 +95,7 @@ def _master_origin(options: RunOptions) -> str:
 
 
 def _spark(given: Mapping[str, str], effective: Mapping[str, str]) -> list[Setting]:
-    from headgate.runtime.session import setting_origin
+    from headgate.runtime.spark_settings import setting_origin
 
     found = []
     for name in sorted(effective):

@@ -11,6 +11,7 @@ from headgate.home.layout import Home, RunHome
 from headgate.home.model import CheckpointRecord, EventRecord
 from headgate.runtime.drive import Drive, LeaseLostError
 from headgate.runtime.fencing import Fences
+from headgate.runtime.health import Health, HomeCheck
 from headgate.runtime.home_probe import HomeProbe
 from headgate.runtime.lease import Lease
 from headgate.runtime.live import Display
@@ -59,12 +60,18 @@ class Execution:
         self.display = display
         self.home = Home(options.home).job(options.name or job.name)
         self.restarts = Restarts(job.restart)
+        self.health = Health(HomeCheck(self.home.read), limit=options.health_limit_seconds)
         self._on_event = on_event
         self._written = 0
         self._began = time.monotonic()
 
     def poll(self) -> None:
         """What is done between two looks at the query; raises once the lease is lost."""
+        supervisor = self.drive.supervisor if self.drive else None
+        self.health.polled(
+            self.last_trigger(),
+            triggered=supervisor is not None and supervisor.triggered is not None,
+        )
         self.display.tick()
         if self.lease.lost is not None:
             raise LeaseLostError(self.lease.lost)

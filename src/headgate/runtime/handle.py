@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headgate.base.durations import Duration, parse_duration
 from headgate.base.errors import HeadgateError, NotFoundError
 from headgate.home.layout import Home
 from headgate.home.operations import Operations
+from headgate.runtime.own_session import session_for_job
+from headgate.runtime.progress_view import progress_html, progress_line
 from headgate.runtime.run import RunOutcome, run
 from headgate.runtime.signals import StopRequest
 from headgate.snapshots.savepoints import create_savepoint
@@ -34,18 +37,18 @@ class RunHandle:
         spark: SparkSession | None,
         params: Mapping[str, str],
         home: str | None,
-        restore: str | None = None,
+        name: str | None = None,
         **options: Any,
     ) -> None:
         self._stop = StopRequest()
-        self._home = Home(home).job(job.name)
+        self._home = Home(home).job(name or job.name)
         self._outcome: RunOutcome | None = None
         self._error: BaseException | None = None
 
         def work() -> None:
             try:
                 self._outcome = run(
-                    job, home=home, params=params, restore=restore, spark=spark, stop=self._stop,
+                    job, home=home, name=name, params=params, spark=spark, stop=self._stop,
                     **options,
                 )  # fmt: skip
             except BaseException as error:  # raised in the thread that waits
@@ -62,6 +65,22 @@ class RunHandle:
         True
         """
         return self._thread.is_alive()
+
+    def __repr__(self) -> str:
+        """How the job is.
+
+        >>> handle
+        <RunHandle job store: ..., run r1, checkpoint ck:...>
+        """
+        return f"<RunHandle {progress_line(self._home, running=self.running, error=self._failure)}>"
+
+    def _repr_html_(self) -> str:
+        """How the job is, with its steps, where a notebook shows the handle."""
+        return progress_html(self._home, running=self.running, error=self._failure)
+
+    @property
+    def _failure(self) -> BaseException | None:
+        return self._error or (self._outcome.error if self._outcome else None)
 
     def savepoint(self, label: str | None = None) -> str:
         """Make a savepoint of the latest checkpoint while the job runs, and give its name.
@@ -112,10 +131,8 @@ class RunHandle:
         self._thread.join(None if timeout is None else parse_duration(timeout).total_seconds())
         if self._thread.is_alive():
             raise TimeoutError(f"the job still runs after {timeout}")
-        if self._error is not None:
-            raise self._error
-        if self._outcome is not None and self._outcome.error is not None:
-            raise self._outcome.error
+        if (failure := self._failure) is not None:
+            raise failure
 
 
 def start(
@@ -125,23 +142,47 @@ def start(
     restore: str | None = None,
     params: Mapping[str, str] | None = None,
     home: str | None = None,
+    name: str | None = None,
+    bounded: bool = False,
+    drain: bool = False,
+    fresh: bool = False,
+    parallelism: int | None = None,
+    conf: Mapping[str, str] | None = None,
+    master: str | None = None,
+    py_files: Sequence[str] | None = None,
+    allow_dropped_state: bool = False,
+    allow_duplicates: bool = False,
     accept_sink_position: bool = False,
     take_over: bool = False,
 ) -> RunHandle:
     """Start a job in this process; it resumes where it was, or starts from a snapshot.
 
-    `restore` is a snapshot as `headgate run --from` takes it, such as `"sp:before_v2"`;
-    `accept_sink_position` and `take_over` are its options of that name.
+    The options are those of `headgate run`: `restore` is its `--from`, such as `"sp:before_v2"`,
+    `conf` and `master` are Spark's. With `spark`, or in a process that has a session, the job runs
+    in a copy of that session, with all its views and functions; what Headgate needs is added to the
+    copy. `py_files` are modules, folders and archives for executors, by default the job's folder.
+    A notebook shows a handle as a table of how the job is.
 
     >>> handle = hg.start(store, home="home", params={"orders": "log:orders"})
     >>> handle.stop(savepoint=False)
+    >>> hg.start(store, home="home", bounded=True).wait()
     """
     return RunHandle(
         job,
-        spark,
+        session_for_job(spark, master=master, conf=conf or {}),
         dict(params or {}),
         home,
-        restore,
+        name,
+        restore=restore,
+        bounded=bounded,
+        drain=drain,
+        fresh=fresh,
+        parallelism=parallelism,
+        conf=conf,
+        master=master,
+        modules=None if py_files is None else [Path(file) for file in py_files],
+        allow_dropped_state=allow_dropped_state,
+        allow_duplicates=allow_duplicates,
         accept_sink_position=accept_sink_position,
         take_over=take_over,
     )

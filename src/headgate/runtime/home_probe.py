@@ -51,7 +51,7 @@ class HomeProbe:
     def __enter__(self) -> Self:
         from headgate import jvm
 
-        if not _is_local(str(self._spark.sparkContext.master)):
+        if not is_local(str(self._spark.sparkContext.master)):
             path = f"{self._job.path}/{_FOLDER}"
             self._job.files.delete_tree(path)  # what a killed driver left
             nonce = uuid.uuid4().hex
@@ -97,10 +97,10 @@ class HomeProbe:
             raise HomeUnseenError(str(found))
 
 
-def _is_local(master: str) -> bool:
+def is_local(master: str) -> bool:
     """Whether the driver's process runs all tasks.
 
-    >>> [_is_local(m) for m in ("local", "local[*]", "local-cluster[2,1,1024]", "yarn")]
+    >>> [is_local(m) for m in ("local", "local[*]", "local-cluster[2,1,1024]", "yarn")]
     [True, True, False, False]
     """
     return master == "local" or master.startswith("local[")

@@ -7,9 +7,15 @@ import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headgate.base.errors import ExitCode, HeadgateError, UsageError
 from headgate.base.secrets import protect_settings
+from headgate.runtime.health import DEFAULT_LIMIT_SECONDS
+
+if TYPE_CHECKING:
+    from headgate.graph.definition import JobDefinition
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,17 @@ class RunOptions:
     conf: Mapping[str, str] = field(default_factory=dict)
     code: Mapping[str, str] = field(default_factory=dict)
     """Where the job's code is and its hash, for the run's record."""
+    modules: tuple[Path, ...] = ()
+    """Modules, folders of them and archives that executors get."""
+    savepoint_on_term: bool = False
+    """Whether SIGTERM stops with a savepoint."""
+    grace_seconds: float | None = None
+    """How long a stop by SIGTERM may take; then the process ends in the middle of the batch."""
+
+    health_port: int | None = None
+    """Where /healthz and /readyz are answered."""
+    health_limit_seconds: float = DEFAULT_LIMIT_SECONDS
+    """How long checkpoints may stop before /healthz fails."""
 
     def __post_init__(self) -> None:
         protect_settings(self.conf)
@@ -90,6 +107,13 @@ def versions() -> dict[str, str]:
         "spark": _version("pyspark"),
         "python": platform.python_version(),
     }
+
+
+def code_of(job: JobDefinition) -> tuple[Path, ...]:
+    """The folder whose modules a job imports: that of its file; this one for a notebook's."""
+    code = getattr(getattr(job, "function", None), "__code__", None)
+    file = Path(code.co_filename) if code is not None else Path()
+    return (file.parent if file.is_file() else Path.cwd(),)
 
 
 def default_parallelism(master: str | None) -> int:

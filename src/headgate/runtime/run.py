@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headgate.base.errors import HeadgateError, JobFailedError
@@ -13,12 +14,13 @@ from headgate.runtime.drive import Drive, LeaseLostError
 from headgate.runtime.ending import end_run
 from headgate.runtime.execution import Execution
 from headgate.runtime.fencing import Fences
+from headgate.runtime.health import DEFAULT_LIMIT_SECONDS, HealthServer
 from headgate.runtime.home_probe import HomeProbe
 from headgate.runtime.launch import launch, parallelism_of
 from headgate.runtime.lease import Lease
 from headgate.runtime.live import Display, SilentDisplay
 from headgate.runtime.operation_queue import OperationQueue
-from headgate.runtime.options import RunOptions, RunOutcome
+from headgate.runtime.options import RunOptions, RunOutcome, code_of
 from headgate.runtime.patience import Patience
 from headgate.runtime.query_failure import handle_failure
 from headgate.runtime.relaunch import may_reread_topics, reread_topics, restart_elsewhere
@@ -58,6 +60,11 @@ def run(
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
     code: Mapping[str, str] | None = None,
+    modules: Sequence[Path] | None = None,
+    savepoint_on_term: bool = False,
+    grace_seconds: float | None = None,
+    health_port: int | None = None,
+    health_limit_seconds: float = DEFAULT_LIMIT_SECONDS,
     spark: SparkSession | None = None,
     stop: StopRequest | None = None,
     display: Display | None = None,
@@ -89,6 +96,11 @@ def run(
         master=master,
         conf=dict(conf or {}),
         code=dict(code or {}),
+        modules=code_of(job) if modules is None else tuple(modules),
+        savepoint_on_term=savepoint_on_term,
+        grace_seconds=grace_seconds,
+        health_port=health_port,
+        health_limit_seconds=health_limit_seconds,
     )
     stop_request = StopRequest() if stop is None else stop  # it is false until it is made
     execution = Execution(job, options, stop_request, display or SilentDisplay(), on_event)
@@ -97,9 +109,14 @@ def run(
 
 def _run(execution: Execution, spark: SparkSession | None) -> RunOutcome:
     with (
+        _answering(execution),
         Lease(execution.home, say=execution.display.say) as execution.lease,
         _patient(execution),
-        signals(execution.stop) as handler,
+        signals(
+            execution.stop,
+            savepoint=execution.options.savepoint_on_term,
+            grace=execution.options.grace_seconds,
+        ) as handler,
         _operations(execution),
     ):
         parallelism = parallelism_of(execution, execution.options)
@@ -120,6 +137,17 @@ def _run(execution: Execution, spark: SparkSession | None) -> RunOutcome:
             if own:
                 with suppress(Exception):  # a JVM that is gone need not be stopped
                     execution.spark.stop()
+
+
+@contextmanager
+def _answering(execution: Execution) -> Iterator[None]:
+    """Answer a cluster's probes, if a port is given for it."""
+    port = execution.options.health_port
+    if port is None:
+        yield
+        return
+    with HealthServer(execution.health, port, job=execution.home.name):
+        yield
 
 
 @contextmanager
@@ -179,12 +207,16 @@ def _reach_home(execution: Execution) -> None:
 def _drive(execution: Execution, parallelism: int) -> RunOutcome:
     from headgate.jvm import DURABILITY
     from headgate.runtime.broker_check import prepare
+    from headgate.runtime.travel import send_code
+    from headgate.runtime.worker_check import check_workers
 
     # Spark keeps what its last batches need; the oldest of them also needs the one before it
     retain = max(2, execution.job.checkpoints.retain)
     execution.spark.conf.set("spark.sql.streaming.minBatchesToRetain", str(retain))
     execution.spark.conf.set(DURABILITY, execution.job.checkpoints.durability)
     execution.spark.conf.set("spark.sql.streaming.noDataProgressEventInterval", str(_IDLE_NEWS_MS))
+    # before the job is built: what it makes of Python functions names the files that go with them
+    send_code(execution.spark, execution.options.modules, execution.display.say)
     execution.built = execution.job.build(execution.options.params, spark=execution.spark)
     for warning in execution.built.graph.warnings:
         execution.display.say(f"warning: {warning}")
@@ -205,6 +237,8 @@ def _drive(execution: Execution, parallelism: int) -> RunOutcome:
         HomeProbe(execution.home, execution.spark) as execution.probe,
     ):
         execution.probe.check(execution.poll, stop=lambda: execution.operations.stop_requested)
+        if not execution.operations.stop_requested:
+            check_workers(execution.spark, execution.display.say)
         drive = launch(execution, execution.options, parallelism)
         if execution.operations.stop_requested:
             return end_run(execution, drive, Ended("stopped"))

@@ -14,72 +14,43 @@ from pyspark import SparkContext
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from headgate import jvm
 from headgate.base.errors import UsageError
 from headgate.jvm.class_archive import make_later
 from headgate.jvm.java import JavaHome, ensure_java
-from headgate.jvm.launch import start_jvm
+from headgate.jvm.session import (
+    bring_kernel,
+    default_time_zone,
+    equip,
+    has_jvm,
+    pass_on_signals,
+    session_beside,
+    start_jvm,
+    stop_jvm,
+)
+from headgate.runtime.home_probe import is_local
+from headgate.runtime.spark_settings import (
+    FIXED_BY_SESSION,
+    MASTER,
+    SESSION_DEFAULTS,
+    SHUFFLE_PARTITIONS,
+    for_the_context,
+    for_the_jvm,
+    refuse_conflicts,
+)
 
 DEFAULT_PARALLELISM = 2
 SPARK_LOG = "HEADGATE_SPARK_LOG"
 _LOG_LEVELS = ("ALL", "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF")
+_OURS = "spark.headgate.session"
+_ZONE = "spark.sql.session.timeZone"
+_NAME = "spark.app.name"
+# what Spark calls a session in which Python was there first
+_NO_NAMES = (None, "pyspark-shell", "PySparkShell")
 # pyspark prints an error as JSON with its Java trace before it raises it
 _PYSPARK_LOGS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-# Spark's classes outgrow what Java first allows them: without room it stops four times to collect.
-_JVM = "-XX:+UseParallelGC -XX:MetaspaceSize=256m"
 _at_exit: list[object] = []
 _TRAINING = "headgate.testing.training"
 """The program that makes an archive of classes; a room above, so it is named and not imported."""
-
-# What the kernel's guarantees rest on: not for users to change.
-_FIXED = {
-    "spark.sql.extensions": jvm.EXTENSIONS,
-    "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming"
-    ".state.RocksDBStateStoreProvider",
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # unique file names: a retried task never leaves a version that another one may load
-    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
-    "spark.sql.streaming.statefulOperator.allowMultiple": "true",
-    # a driver that lost its job's lease commits nothing any more
-    "spark.sql.streaming.checkpointFileManagerClass": jvm.FILE_MANAGER,
-    "spark.speculation": "false",
-}
-_DEFAULTS = {
-    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
-    # two messages a store and batch; each task names the versions it has committed anyway, and a
-    # batch without the version of one does not end
-    "spark.sql.streaming.stateStore.commitValidation.enabled": "false",
-    "spark.sql.streaming.numRecentProgressUpdates": "1000",
-    # a step needs a dozen generated classes: with Spark's 100, larger jobs compile in every batch
-    "spark.sql.codegen.cache.maxEntries": "2000",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.memory": "3g",
-    _JAVA_OPTIONS: _JVM,
-    "spark.executor.extraJavaOptions": _JVM,
-    # an executor that died is noticed sooner than by three tries of five seconds
-    "spark.shuffle.io.retryWait": "1s",
-}
-# Without Spark's own pages nobody reads what it keeps for them, and writes down in every batch.
-_NO_PAGES = {
-    "spark.sql.ui.explainMode": "simple",
-    "spark.sql.ui.retainedExecutions": "20",
-    "spark.ui.retainedJobs": "20",
-    "spark.ui.retainedStages": "40",
-    "spark.ui.retainedTasks": "400",
-    # never while a task runs: only when it has ended
-    "spark.ui.liveUpdate.period": "-1ms",
-}
-# blocks do not leave the machine: to compress them, or to sum them up, costs more than it saves
-_LOCAL = {
-    "spark.shuffle.compress": "false",
-    "spark.shuffle.spill.compress": "false",
-    "spark.shuffle.checksum.enabled": "false",
-    "spark.broadcast.compress": "false",
-    "spark.broadcast.checksum": "false",
-}
 
 
 def get_session(
@@ -89,47 +60,76 @@ def get_session(
     conf: Mapping[str, str] | None = None,
     brief: bool = False,
 ) -> SparkSession:
-    """The session of this process, made if there is none; `brief` for a command of seconds."""
-    if os.environ.get("SPARK_REMOTE"):
-        raise UsageError(
-            "Headgate needs Spark's own JVM and does not work on Spark Connect",
-            remedy="unset SPARK_REMOTE and name a master instead",
-        )
-    for name in conf or {}:
-        if name in _FIXED:
-            raise UsageError(
-                f"{name} cannot be changed: Headgate's guarantees rest on it", remedy="leave it out"
-            )
+    """The session of this process, made if there is none; one that is there gets what it lacks.
+
+    `brief` is for a command of seconds.
+    """
+    check_environment(conf or {})
+    if has_session():
+        spark = equipped(SparkSession.builder.getOrCreate())
+        for name, value in (conf or {}).items():
+            if spark.conf.isModifiable(name):
+                spark.conf.set(name, value)
+        spark.conf.set(SHUFFLE_PARTITIONS, str(parallelism))
+        return spark
+    return make_session(
+        SparkSession.builder, parallelism=parallelism, master=master, conf=conf or {}, brief=brief
+    )
+
+
+def check_environment(conf: Mapping[str, str]) -> None:
+    """Refuse settings and variables with which no session of ours can be made."""
+    _refuse_connect()
+    refuse_conflicts(conf)
     _spark_log_level()
+
+
+def make_session(
+    builder: SparkSession.Builder,
+    *,
+    parallelism: int | None,
+    master: str | None,
+    conf: Mapping[str, str],
+    brief: bool = False,
+) -> SparkSession:
+    """Start Spark with the user's settings, those of its flags and files, and what Headgate needs.
+
+    The JVM is started with the user's settings first, because only its launcher knows all of them:
+    it reads files and resolves packages. Ours are then added to what it has found.
+    """
     java = ensure_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    where = master or os.environ.get("HEADGATE_MASTER") or "local[*]"
-    settings = {
-        **_DEFAULTS,
-        **({} if (conf or {}).get("spark.ui.enabled") == "true" else _NO_PAGES),
-        **(_LOCAL if where.startswith("local[") else {}),
-        **(conf or {}),
-        **_FIXED,
-        "spark.jars": str(jvm.jar()),
-        "spark.sql.shuffle.partitions": str(parallelism),
-        "spark.app.name": "headgate",
-        "spark.master": where,
-    }
-    settings[_JAVA_OPTIONS] = _with_quiet_log(settings[_JAVA_OPTIONS])
-    start_jvm(java, settings, brief=brief)
-    builder = SparkSession.builder
-    for name, value in settings.items():
+    submitted = is_submitted()
+    where = master or conf.get(MASTER)
+    if not submitted:
+        where = where or os.environ.get("HEADGATE_MASTER")
+        os.environ.setdefault("PYSPARK_PYTHON", conf.get("spark.pyspark.python", sys.executable))
+    launched = not submitted and not has_jvm()
+    given = start_jvm(java, for_the_jvm(conf, where, quiet_log()) if launched else {}, brief=brief)
+    if submitted:
+        _refuse_another_master(given.get(MASTER), where)
+    if launched or submitted:  # else some of it is left of a session that has ended
+        refuse_conflicts(given, where=" from a flag or a properties file of Spark")
+        where = where or given.get(MASTER)
+    where = where or "local[*]"
+    settings = for_the_context(
+        given, {**conf, MASTER: where}, kernel=bring_kernel(), launched=launched
+    )
+    if parallelism is not None:
+        settings[SHUFFLE_PARTITIONS] = str(parallelism)
+    if given.get(_NAME) in _NO_NAMES and _NAME not in conf:
+        settings[_NAME] = "headgate"
+    for name, value in {**settings, _OURS: "true"}.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     _make_archive_at_exit(java)
+    if submitted:
+        pass_on_signals(spark)
     if level := _spark_log_level():
         spark.sparkContext.setLogLevel(level)
     else:
         for name in _PYSPARK_LOGS:
             PySparkLogger.getLogger(name).disabled = True
         logging.getLogger().addFilter(_without_py4j)
-    # a session that was there already keeps its static settings, but these are per query
-    spark.conf.set("spark.sql.shuffle.partitions", str(parallelism))
     return spark
 
 
@@ -139,11 +139,48 @@ def _make_archive_at_exit(java: JavaHome) -> None:
         _at_exit.append(atexit.register(make_later, java, _TRAINING))
 
 
-def setting_origin(name: str) -> str | None:
-    """Who has set one of Spark's settings: Headgate, by default or for good; nobody of us: None."""
-    if name in _FIXED:
-        return "headgate"
-    return "default" if name in {*_DEFAULTS, *_LOCAL, *_NO_PAGES} else None
+def equipped(spark: SparkSession, *, copy: bool = False) -> SparkSession:
+    """A session that was there, with what Headgate needs.
+
+    One that was not ours stays as it is: a job gets a copy of it, with all its views, functions and
+    settings. With `copy` it always does, so that jobs side by side do not share their settings.
+    """
+    if not hasattr(spark, "_jsparkSession"):
+        _refuse_connect(always=True)
+    if spark.conf.get(_OURS, "") == "true":
+        return session_beside(spark) if copy else spark
+    refuse_conflicts(dict(spark.sparkContext.getConf().getAll()), where=" in this session")
+    equip(spark)
+    if is_local(str(spark.sparkContext.master)) and "PYSPARK_PYTHON" not in os.environ:
+        spark.sparkContext.pythonExec = sys.executable  # whatever python3 is on the path
+    zone = spark.conf.get(_ZONE)
+    own = session_beside(spark)
+    for name, value in {**SESSION_DEFAULTS, **FIXED_BY_SESSION, _OURS: "true"}.items():
+        own.conf.set(name, value)
+    if zone == default_time_zone(spark):  # nobody has chosen one: as in every other job
+        own.conf.set(_ZONE, "UTC")
+    return own
+
+
+def is_submitted() -> bool:
+    """Whether spark-submit has started this process, with a JVM that waits for it."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _refuse_connect(*, always: bool = False) -> None:
+    if always or os.environ.get("SPARK_REMOTE"):
+        raise UsageError(
+            "Headgate needs Spark's own JVM and does not work on Spark Connect",
+            remedy="unset SPARK_REMOTE and name a master instead",
+        )
+
+
+def _refuse_another_master(submitted: str | None, wanted: str | None) -> None:
+    if submitted and wanted and submitted != wanted:
+        raise UsageError(
+            f"spark-submit has started this job on {submitted}, so it cannot run on {wanted}",
+            remedy="name the master once: to spark-submit",
+        )
 
 
 def _without_py4j(record: logging.LogRecord) -> bool:
@@ -155,6 +192,13 @@ def has_session() -> bool:
     """Whether this process has Spark already, which is then not ours to stop."""
     # not the active session: that is one per thread
     return SparkContext._active_spark_context is not None
+
+
+def stop_spark() -> None:
+    """End this process's Spark, if it has one, and the JVM with it."""
+    if (context := SparkContext._active_spark_context) is not None:
+        context.stop()
+    stop_jvm()
 
 
 @contextmanager
@@ -169,13 +213,13 @@ def session_for_reading(*, parallelism: int = 1, brief: bool = False) -> Iterato
             spark.stop()
 
 
-def _with_quiet_log(options: str) -> str:
-    """Java's options with our log settings, unless the user set their own."""
-    if _spark_log_level() or "log4j2.configurationFile" in options:
-        return options
+def quiet_log() -> str:
+    """Java's option for our log settings, unless Spark's own log is wanted."""
+    if _spark_log_level():
+        return ""
     # an address, not a path: options are cut at blanks
     quiet = Path(__file__).parent.parent / "resources" / "log4j2.properties"
-    return f"{options} -Dlog4j2.configurationFile={quiet.as_uri()}"
+    return f"-Dlog4j2.configurationFile={quiet.as_uri()}"
 
 
 def _spark_log_level() -> str | None:

@@ -1,4 +1,7 @@
-"""Ctrl-C and SIGTERM: the first asks for a stop after the batch, a second Ctrl-C ends at once."""
+"""Ctrl-C and SIGTERM: the first asks for a stop after the batch, a second Ctrl-C ends at once.
+
+A cluster that sends SIGTERM kills soon after: what is not over within the grace period is left.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,18 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Signals:
     """Turns the process's signals into a stop request while it is installed."""
 
-    def __init__(self, stop: StopRequest, *, quiet: bool = False) -> None:
+    def __init__(
+        self,
+        stop: StopRequest,
+        *,
+        quiet: bool = False,
+        savepoint: bool = False,
+        grace: float | None = None,
+    ) -> None:
         self._stop = stop
         self._quiet = quiet
+        self._savepoint = savepoint
+        self._grace = grace
         self._old: dict[int, Any] = {}
 
     def install(self) -> None:
@@ -41,14 +53,22 @@ class Signals:
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         name = signal.Signals(number).name
         if self._stop and number == signal.SIGINT:
-            self._say("stopped at once; the unfinished batch is run again on the next start")
-            # Not sys.exit: Spark's threads and atexit handlers would wait for the batch. Spark's
-            # JVM sees its standard input close and ends by itself.
-            os._exit(ExitCode.INTERRUPTED)
+            self._leave("stopped at once")
         if not self._stop:
-            self._stop.request(name)
+            self._stop.request(name, savepoint=self._savepoint and number == signal.SIGTERM)
+            if self._grace is not None and number == signal.SIGTERM:
+                late = f"the batch was not over within {self._grace:g} seconds"
+                timer = threading.Timer(self._grace, self._leave, [late])
+                timer.daemon = True
+                timer.start()
             again = "; press Ctrl-C again to stop at once" if number == signal.SIGINT else ""
             self._say(f"finishing the batch{again}")
+
+    def _leave(self, why: str) -> None:
+        self._say(f"{why}; the unfinished batch is run again on the next start")
+        # Not sys.exit: Spark's threads and atexit handlers would wait for the batch. Spark's
+        # JVM sees its standard input close and ends by itself.
+        os._exit(ExitCode.INTERRUPTED)
 
     def _say(self, text: str) -> None:
         if not self._quiet:
@@ -84,12 +104,17 @@ def shielded_children() -> Iterator[None]:
 
 
 @contextmanager
-def signals(stop: StopRequest, *, quiet: bool = False) -> Iterator[Signals | None]:
-    """Handle signals inside the block; only the main thread can, others get nothing."""
+def signals(
+    stop: StopRequest, *, quiet: bool = False, savepoint: bool = False, grace: float | None = None
+) -> Iterator[Signals | None]:
+    """Handle signals inside the block; only the main thread can, others get nothing.
+
+    SIGTERM stops with a savepoint if one is wanted, and at once when `grace` seconds are over.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield None
         return
-    handler = Signals(stop, quiet=quiet)
+    handler = Signals(stop, quiet=quiet, savepoint=savepoint, grace=grace)
     handler.install()
     try:
         yield handler

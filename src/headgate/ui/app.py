@@ -11,6 +11,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.staticfiles import StaticFiles
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -19,6 +20,7 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from headgate.base.errors import HeadgateError
 from headgate.home.layout import Home
+from headgate.runtime.health import HomeCheck
 from headgate.runtime.options import versions
 from headgate.ui import pages
 from headgate.ui.access import Access
@@ -73,7 +75,8 @@ def create_app(home: Home | str | None = None, *, access: Access | None = None) 
 def _routes(model: Model, access: Access) -> list[BaseRoute]:
     """Everything that is not REST."""
     return [
-        Route("/healthz", _health),
+        Route("/healthz", _health(model)),
+        Route("/readyz", _health(model)),
         Route("/metrics", metrics_page(model)),
         Route("/login", login(access), methods=["POST"]),
         Route("/logout", logout, methods=["POST"]),
@@ -94,5 +97,14 @@ def _closing(actions: Actions, spark: SparkProcess) -> Callable[[FastAPI], Any]:
     return lifespan
 
 
-async def _health(request: Request) -> Response:
-    return PlainTextResponse("ok\n")
+def _health(model: Model) -> Callable[[Request], Any]:
+    """For probes: the home answers within seconds."""
+    check = HomeCheck(model.home.jobs)
+
+    async def answer(request: Request) -> Response:
+        problem = await run_in_threadpool(check.problem)
+        # not the reason: whoever asks need not be known
+        text, code = ("the home does not answer\n", 503) if problem else ("ok\n", 200)
+        return PlainTextResponse(text, status_code=code)
+
+    return answer

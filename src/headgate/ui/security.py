@@ -36,7 +36,7 @@ _HEADERS = {
 _READING = ("GET", "HEAD", "OPTIONS")
 _MOST_BYTES = 64 * 1024
 # What a browser needs to show the form in which the token is typed, and probes of a cluster.
-_OPEN_PATHS = ("/login", "/healthz")
+_OPEN_PATHS = ("/login", "/healthz", "/readyz")
 _OPEN_FOLDER = "/static/"
 
 

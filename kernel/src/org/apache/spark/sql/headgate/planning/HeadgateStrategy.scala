@@ -14,6 +14,14 @@ class HeadgateStrategy(session: Session) extends SparkStrategy {
   }
 }
 
+/** For sessions that were made without our extension; a query plans in a copy of its session, the active one. */
+object AddedStrategy extends SparkStrategy {
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+    case node: PlansItself => node.physical(Sessions.active, planLater) :: Nil
+    case _ => Nil
+  }
+}
+
 /** Named in spark.sql.extensions. */
 class HeadgateExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(e: SparkSessionExtensions): Unit =

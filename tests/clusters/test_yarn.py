@@ -1,0 +1,93 @@
+"""`headgate submit` in cluster mode on a real YARN: the driver runs in its application master."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headgate.connectors.log.files import Record, TopicFiles
+from headgate.home.layout import Home
+from headgate.runtime.status import job_status
+from tests.clusters.yarn import Yarn
+
+APP = """
+from dataclasses import dataclass
+
+import headgate as hg
+from prices import price
+
+@dataclass
+class Order:
+    n: int
+    user: str
+
+@dataclass
+class Total:
+    user: str
+    total: int
+
+class Totals(hg.Process):
+    total = hg.value_state(int)
+
+    def on_orders(self, order: Order, ctx: hg.Context) -> hg.Out[Total]:
+        self.total.set((self.total.get() or 0) + price(order.n))
+        yield Total(order.user, self.total.get())
+
+@hg.job("totals")
+def totals(job: hg.Job) -> None:
+    orders = job.source("orders", hg.topic(job.param("orders"), schema=Order))
+    summed = job.process("totals", Totals(), orders=orders.key_by("user"))
+    summed.sink("out", hg.topic(job.param("out")))
+"""
+
+
+@pytest.fixture
+def yarn(tmp_path: Path) -> Iterator[Yarn]:
+    made = Yarn(tmp_path / "yarn")
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.mark.long
+def test_a_driver_in_yarn_is_exact_and_says_how_it_ended(yarn: Yarn, tmp_path: Path) -> None:
+    code = tmp_path / "code"
+    code.mkdir()
+    (code / "app.py").write_text(APP)
+    (code / "prices.py").write_text("def price(n):\n    return 3 * n\n")
+    orders = [{"n": n, "user": f"u{n % 7}"} for n in range(300)]
+    TopicFiles(tmp_path / "orders").create(2)
+    TopicFiles(tmp_path / "orders").append([Record(json.dumps(order)) for order in orders])
+
+    def submit(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "headgate.cli.main", "submit", "app.py", "--home",
+             str(tmp_path / "home"), "--bounded", "--parallelism", "2",
+             "--set", f"out=log:{tmp_path}/out", *words, "--", *yarn.flags()],
+            cwd=code, capture_output=True, text=True, timeout=300,
+            env={**os.environ, "HADOOP_CONF_DIR": str(yarn.conf), "PYSPARK_PYTHON": sys.executable},
+        )  # fmt: skip
+
+    done = submit("--set", f"orders=log:{tmp_path}/orders")
+    assert done.returncode == 0, f"{done.stderr[-3000:]}\n{yarn.logs()[-8000:]}"
+    assert "final status: SUCCEEDED" in done.stdout + done.stderr
+    status = job_status(Home(str(tmp_path / "home")).job("totals"))
+    assert status.state == "FINISHED" and status.started is not None
+    assert status.started.details["master"] == "yarn"
+    found = [json.loads(r.value) for r in TopicFiles(tmp_path / "out").read()]
+    newest: dict[str, int] = {}
+    for row in found:
+        newest[row["user"]] = max(row["total"], newest.get(row["user"], 0))
+    truth = {f"u{user}": sum(3 * n for n in range(300) if n % 7 == user) for user in range(7)}
+    assert newest == truth and len(found) == 300
+
+    failed = submit("--set", f"orders=log:{tmp_path}/nothing")
+    assert failed.returncode != 0
+    assert "final status: FAILED" in failed.stdout + failed.stderr
