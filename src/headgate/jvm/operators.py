@@ -111,6 +111,17 @@ def window_problem(aggregated: DataFrame) -> str | None:
     return None if found is None else str(found)
 
 
+def needs_order(aggregated: DataFrame) -> bool:
+    """Whether one of these aggregates depends on the places of rows."""
+    return bool(_window_api(aggregated.sparkSession).needsOrder(java_frame(aggregated)))
+
+
+def replayable(aggregated: DataFrame) -> DataFrame:
+    """The aggregation as a window does it: most of its values are the same in a replay."""
+    spark = aggregated.sparkSession
+    return as_frame(_window_api(spark).replayable(java_frame(aggregated)), spark)
+
+
 def window(
     stream: DataFrame,
     *,
@@ -118,6 +129,7 @@ def window(
     keys: Sequence[str],
     names: Sequence[str],
     time: str,
+    position: str,
     aggregates: Sequence[Column],
     conditions: Sequence[Column],
     late_row: Sequence[str] | None,
@@ -126,7 +138,8 @@ def window(
     """The windows of a keyed stream; a late row is in the column `late`, null in all others.
 
     Without `late_row`, the columns of such a row, late rows are only counted. The column `time` is
-    in the result as well: a window's rows have the time of its end.
+    in the result as well: a window's rows have the time of its end. Aggregates that depend on the
+    order of rows go by the batch, `position` and `time`, as far as the stream has them.
     """
     spark = stream.sparkSession
     java = _window_api(spark).apply(
@@ -135,6 +148,7 @@ def window(
         java_list(spark, keys),
         java_list(spark, names),
         time,
+        position,
         java_list(spark, [java_column(c) for c in aggregates]),
         java_list(spark, [java_column(c) for c in conditions]),
         None if late_row is None else java_list(spark, late_row),
