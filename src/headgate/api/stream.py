@@ -472,10 +472,10 @@ def _within(step: str, within: object) -> Within:
         return within
     if isinstance(within, Window):
         config = within.config()
-        if config["type"] in ("tumbling", "sliding"):
+        if config["type"] in ("tumbling", "sliding") and "clock" not in config:
             return SameWindow(config, str(within))
     raise GraphError(
-        "within must be hg.between(...), hg.tumbling(...) or hg.sliding(...)",
+        "within must be hg.between(...), hg.tumbling(...) or hg.sliding(...), of event time",
         step=step if isinstance(step, str) else None,
         got=str(within),
         remedy='use one of the three, for instance hg.between("-10 minutes", "1 hour")',

@@ -22,7 +22,8 @@ class BatchValues(val step: String) extends Serializable {
   override def hashCode: Int = step.hashCode
 }
 
-abstract class BatchValue(member: String) extends LeafExpression with DiffersByBatch {
+abstract class BatchValue extends LeafExpression with DiffersByBatch {
+  protected def member: String
   def batch: BatchValues
   override def nullable: Boolean = false
   override def foldable: Boolean = false
@@ -33,12 +34,14 @@ abstract class BatchValue(member: String) extends LeafExpression with DiffersByB
 }
 
 /** The number of the batch, which grows as long as the job lives and is the same in a replay. */
-case class BatchNumber(batch: BatchValues) extends BatchValue("number") {
+case class BatchNumber(batch: BatchValues) extends BatchValue {
+  override protected def member: String = "number"
   override def dataType: DataType = LongType
   override def eval(row: InternalRow): Any = batch.number
 }
 
-case class BatchTime(batch: BatchValues) extends BatchValue("time") {
+case class BatchTime(batch: BatchValues) extends BatchValue {
+  override protected def member: String = "time"
   override def dataType: DataType = TimestampType
   override def eval(row: InternalRow): Any = batch.time
 }
