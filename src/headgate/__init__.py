@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from headgate.runtime.home_probe import HomeUnseenError
     from headgate.snapshots.closure import DamagedError
     from headgate.steps.join import Between, between
-    from headgate.steps.lookup import Table, Wait
+    from headgate.steps.lookup import Table, Versions, Wait
     from headgate.steps.process.arrow import ArrowContext, ArrowProcess, ColumnState, column_state
     from headgate.steps.process.declare import (
         Context,
@@ -184,6 +184,7 @@ _WHERE = {
     ),
     "headgate.steps.lookup": (
         "Table",
+        "Versions",
         "Wait",
     ),
     "headgate.steps.process.arrow": (
@@ -301,6 +302,7 @@ __all__ = [
     "Trigger",
     "UsageError",
     "ValueState",
+    "Versions",
     "Wait",
     "Window",
     "Windowed",

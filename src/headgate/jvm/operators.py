@@ -105,6 +105,50 @@ def lookup(
     return as_frame(java, spark)
 
 
+def lookup_as_of(
+    stream: DataFrame,
+    table: DataFrame,
+    *,
+    step: str,
+    table_name: str,
+    keep_ms: int,
+    stream_keys: Sequence[str],
+    at: str,
+    table_keys: Sequence[str],
+    value: str,
+    position: str,
+    deleted: str,
+    row_time: str,
+    into: str,
+    missing: str,
+    held: str | None,
+) -> DataFrame:
+    """The stream with the table row of the same key that was valid at the time in `at`.
+
+    A version is valid from the time in the table's column `row_time` on, and kept for `keep_ms`
+    behind the watermark. `held` is as in `lookup`.
+    """
+    spark = stream.sparkSession
+    java = kernel_api(spark, "LookupApi").asOf(
+        java_frame(stream),
+        java_frame(table),
+        step,
+        table_name,
+        keep_ms,
+        java_list(spark, stream_keys),
+        at,
+        java_list(spark, table_keys),
+        value,
+        position,
+        deleted,
+        row_time,
+        into,
+        missing,
+        held,
+    )
+    return as_frame(java, spark)
+
+
 def window_problem(aggregated: DataFrame) -> str | None:
     """What makes aggregates unfit for windows, in words."""
     found = _window_api(aggregated.sparkSession).problem(java_frame(aggregated))

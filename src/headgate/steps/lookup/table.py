@@ -20,6 +20,7 @@ from headgate.graph.hidden import POSITION
 from headgate.graph.operation import Operation, RawSource, Shape
 from headgate.graph.plan import Node, Plan
 from headgate.steps.lookup.ttl import Ttl, ttl_of
+from headgate.steps.lookup.versions import Versions, versions_of
 from headgate.steps.source.raw import decoded, made_by_function, source_schema
 from headgate.steps.source.times import EventTime
 from headgate.steps.source.watermark import Watermark, watermark_of
@@ -38,6 +39,7 @@ class TableStep(Operation):
     delete_when: Expr | None
     ttl: Ttl | None = None
     watermark: Watermark | None = None
+    versions: Versions | None = None
     kind = "table"
     shape = Shape.TABLE
 
@@ -56,6 +58,8 @@ class TableStep(Operation):
             made |= self.ttl.config()
         if self.watermark is not None:
             made |= self.watermark.config()
+        if self.versions is not None:
+            made |= self.versions.config()
         return made
 
     def labels(self) -> Mapping[str, str]:
@@ -67,6 +71,8 @@ class TableStep(Operation):
         if self.watermark is not None:
             of_time = self.watermark.config().items()
             labels |= {name: str(value) for name, value in of_time if value is not None}
+        if self.versions is not None:
+            labels["versions"] = str(self.versions)
         return labels
 
     def event_time(self) -> Mapping[str, int | None] | None:
@@ -136,7 +142,9 @@ class TableStep(Operation):
         if "delete_when" in config:
             detail["delete_when"] = config["delete_when"]
         # format 1 had none of these, so that a table with one is not the same
-        for name in ("ttl_ms", "ttl_clock", "event_time", "out_of_orderness_ms", "idle_after_ms"):
+        for name in (
+            "ttl_ms", "ttl_clock", "event_time", "out_of_orderness_ms", "idle_after_ms", "keep_ms",
+        ):  # fmt: skip
             if config.get(name) is not None:
                 detail[name] = str(config[name])
         return detail
@@ -205,10 +213,13 @@ def add_table(
     delete_when: Expr | None,
     ttl: Duration | None,
     event_time: EventTime | None,
+    versions: Versions | None,
 ) -> Table:
     """Write a table down."""
     plan.check_name(name, "table")
-    forgotten = ttl_of(name, ttl, by_event_time=event_time is not None)
+    kept = versions_of(name, versions, timed=event_time is not None, ttl=ttl is not None)
+    timed = event_time is not None and kept is None
+    forgotten = ttl_of(name, ttl, by_event_time=timed)
     keys = expressions(key)
     if not keys:
         raise GraphError(
@@ -225,7 +236,7 @@ def add_table(
     if delete_when is not None:
         _check_condition(prototype, name, delete_when)
     watermark = None if event_time is None else watermark_of(plan, name, schema, event_time)
-    operation = TableStep(source, keys, delete_when, forgotten, watermark)
+    operation = TableStep(source, keys, delete_when, forgotten, watermark, kept)
     node = plan.add(name, operation, {"out": schema})
     return Table(plan, node, types)
 

@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
 import org.apache.spark.sql.headgate.planning.Replays
+import org.apache.spark.sql.headgate.spark.GeneratedCode
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.ByteArray
 
@@ -30,7 +31,9 @@ case class Gathered(inputs: Seq[Expression], of: AggregateFunction, ordered: Int
   override def prettyName: String = of.prettyName
 
   private def types = inputs.map(_.dataType)
-  @transient private lazy val project = UnsafeProjection.create(inputs)
+  /** What the buffer has, in words: rows of these types. */
+  def buffered: String = types.map(_.simpleString).mkString(if (ordered > 0) "rows(" else "values(", ", ", ")")
+  @transient private lazy val project = GeneratedCode.unshared(inputs)
   @transient private lazy val over = new OverRows(of, types)
   @transient private lazy val order = new Gathered.ByValue(types)
 

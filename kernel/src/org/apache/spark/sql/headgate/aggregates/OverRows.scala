@@ -3,6 +3,7 @@ package org.apache.spark.sql.headgate.aggregates
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
+import org.apache.spark.sql.headgate.spark.GeneratedCode
 import org.apache.spark.sql.types.DataType
 
 /** The value of an aggregate function of any kind over rows in memory.
@@ -18,11 +19,9 @@ final class OverRows(of: AggregateFunction, types: Seq[DataType]) {
   private val evaluate: Array[UnsafeRow] => Any = function match {
     case declared: DeclarativeAggregate =>
       val attributes = declared.aggBufferAttributes
-      def made(of: Seq[Expression], in: Seq[Attribute]) =
-        MutableProjection.create(of.map(BindReferences.bindReference(_, in)))
-      val begin = made(declared.initialValues, Nil).target(buffer)
-      val update = made(declared.updateExpressions, attributes ++ columns).target(buffer)
-      val end = made(Seq(declared.evaluateExpression), attributes)
+      val begin = GeneratedCode.unshared(declared.initialValues, Nil).target(buffer)
+      val update = GeneratedCode.unshared(declared.updateExpressions, attributes ++ columns).target(buffer)
+      val end = GeneratedCode.unshared(Seq(declared.evaluateExpression), attributes)
       rows => {
         begin(InternalRow.empty)
         rows.foreach(row => update(joined(buffer, row)))
