@@ -17,7 +17,7 @@ import headgate as hg
 from headgate.base.errors import GraphError, RefusedError
 from headgate.connectors.log import connector as log
 from headgate.snapshots.spark_log import read_entry
-from headgate.testing import CrashPoint, JobDriver
+from headgate.testing import CrashPoint, Deleted, JobDriver
 from tests.steps.as_of_truth import ENDED, NEVER, AsOfTruth, Order, Rate
 
 Make = Callable[..., JobDriver]
@@ -119,7 +119,7 @@ def test_a_quiet_table_is_not_waited_for(job_driver: Make) -> None:
 def test_a_tombstone_has_the_newest_time_of_the_table(job_driver: Make) -> None:
     t = job_driver(priced())
     t.send("rates", rate("EUR", 0, 10), rate("USD", 40, 20)).run()
-    t.send("rates", hg.testing.Deleted("EUR"), rate("USD", 100, 21))
+    t.send("rates", Deleted("EUR"), rate("USD", 100, 21))
     t.send("orders", order(1, "EUR", 39), order(2, "EUR", 41)).run()
     assert (seen(t), unknown(t)) == ({1: 10}, [2])
 
