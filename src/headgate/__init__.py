@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from headgate.runtime.own_session import spark_session
     from headgate.snapshots.closure import DamagedError
     from headgate.steps.join import Between, between
-    from headgate.steps.lookup import Table, Wait
+    from headgate.steps.lookup import Table, Versions, Wait
     from headgate.steps.process.arrow import ArrowContext, ArrowProcess, ColumnState, column_state
     from headgate.steps.process.declare import (
         Context,
@@ -188,6 +188,7 @@ _WHERE = {
     ),
     "headgate.steps.lookup": (
         "Table",
+        "Versions",
         "Wait",
     ),
     "headgate.steps.process.arrow": (
@@ -305,6 +306,7 @@ __all__ = [
     "Trigger",
     "UsageError",
     "ValueState",
+    "Versions",
     "Wait",
     "Window",
     "Windowed",

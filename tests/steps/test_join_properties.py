@@ -38,7 +38,7 @@ def random_case(dice: random.Random, number: int) -> JoinCase:
     if number % 2:
         slide = dice.choice([20, 30, 45])
         size = slide * dice.choice([1, 1, 2, 3])
-        offset = dice.choice([0, 7]) if size == slide else 0
+        offset = dice.choice([0, 7, -7])
         return JoinCase(size=size, slide=slide, offset=offset, least=least, unmatched=modes)
     lower = dice.choice([-60, -20, 0, 10])
     upper = lower + dice.choice([0, 15, 60, 90])
@@ -48,9 +48,10 @@ def random_case(dice: random.Random, number: int) -> JoinCase:
 def within(case: JoinCase) -> hg.Between | hg.Window:
     if not case.size:
         return hg.between(f"{case.lower} s", f"{case.upper} s")
+    offset = f"{case.offset} s"
     if case.size == case.slide:
-        return hg.tumbling(f"{case.size} s", offset=f"{case.offset} s")
-    return hg.sliding(f"{case.size} s", every=f"{case.slide} s")
+        return hg.tumbling(f"{case.size} s", offset=offset)
+    return hg.sliding(f"{case.size} s", every=f"{case.slide} s", offset=offset)
 
 
 def job_of(cases: list[JoinCase], times: list[int | None]) -> hg.JobDef:

@@ -251,6 +251,36 @@ def test_early_rows_by_processing_time(job_driver: Make) -> None:
     ]
 
 
+def test_windows_of_processing_time_need_no_event_time_and_close_without_input(
+    job_driver: Make,
+) -> None:
+    @hg.job("by_clock")
+    def by_clock(job: hg.Job) -> None:
+        visits = job.source("visits", hg.topic("log:visits", schema=VISIT)).key_by("page")
+        distinct = F.count_distinct("value").alias("values")
+        listed = F.collect_list("id").alias("ids")
+        for name, window in {
+            "hourly": hg.tumbling("1 hour", clock="processing"),
+            "visit": hg.session("30 minutes", clock="processing"),
+        }.items():
+            made = visits.window(name, window, distinct, listed)
+            assert made.columns[:3] == ["page", "window_start", "window_end"]
+            made.select("page", "values", "ids", "fired_by").sink(
+                f"{name}_out", hg.topic(f"log:{name}")
+            )
+
+    t = job_driver(by_clock)
+    t.send("visits", *[record((n, "a", None, n % 2)) for n in range(5)]).run()
+    whole = {"page": "a", "values": 2, "ids": [0, 1, 2, 3, 4], "fired_by": "on_time"}
+    (kept,) = t.state("visit").all()
+    assert kept["key"]["page"] == "a"
+    assert {"values", "ids"} <= set(kept["row"])
+    hourly = t.rows("hourly_out")  # there already if an hour has just ended
+    t.advance_processing_time("61 minutes").run()
+    assert hourly + t.rows("hourly_out") == t.rows("visit_out") == [whole]
+    assert t.state("hourly").all() == t.state("visit").all() == []
+
+
 def test_functions_that_spark_takes_apart_can_stand_beside_others(job_driver: Make) -> None:
     even = F.count_if(F.col("value") % 2 == 0).alias("even")
 

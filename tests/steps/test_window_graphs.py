@@ -135,7 +135,8 @@ def test_what_depends_on_the_order_of_rows_is_refused_where_a_batch_may_be_repla
     def define(job: hg.Job) -> None:
         topic = hg.topic("log:visits", schema=VISIT)
         visits = job.source("visits", topic, event_time=hg.event_time("at"))
-        visits.key_by("page").window("w", hg.tumbling("1 h"), F.first("value").alias("value")).sink(
+        ranked = F.expr("max_by(id, value, 2)").alias("best")  # which of equal ones are in it?
+        visits.key_by("page").window("w", hg.tumbling("1 h"), ranked).sink(
             "out", hg.topic("log:out")
         )
 
@@ -172,8 +173,25 @@ WRONG = {
     "no column 'pag'": lambda v, p: v.key_by("pag"),
     "must have a name": lambda v, p: v.key_by("page").window("w", hg.tumbling("1 h"), F.count("*")),
     "at least one aggregate": lambda v, p: v.key_by("page").window("w", hg.tumbling("1 h")),
-    "distinct": lambda v, p: v.key_by("page").window(
-        "w", hg.tumbling("1 h"), F.count_distinct("value").alias("n")
+    "distinct aggregate of a function": lambda v, p: v.key_by("page").window(
+        "w", hg.tumbling("1 h"), F.expr("count_if(DISTINCT value > 1)").alias("n")
+    ),
+    "no row is late for a window of processing time": lambda v, p: p.key_by("page").window(
+        "w", hg.tumbling("1 h", clock="processing"), count(), allowed_lateness="1 minute"
+    ),
+    "must go by the same clock": lambda v, p: p.key_by("page").window(
+        "w", hg.session("1 h", clock="processing"), count(), early=hg.every("1 minute")
+    ),
+    "its windows are of processing time": lambda v, p: (
+        p.key_by("page")
+        .window("w", hg.tumbling("1 h", clock="processing"), count())
+        .key_by("page")
+        .window("w2", hg.tumbling("1 h"), count())
+    ),
+    "of a window must be 'event' or": lambda v, p: hg.sliding("1 h", every="1 m", clock="wall"),
+    "less than its every, 1 minute": lambda v, p: hg.sliding("1 h", every="1 m", offset="-1 m"),
+    "of event time": lambda v, p: v.key_by("page").join(
+        "j", v.key_by("page"), within=hg.tumbling("1 h", clock="processing")
     ),
     "the same in every row": lambda v, p: v.key_by(F.lit(1).alias("k")),
     "whole number of milliseconds": lambda v, p: hg.tumbling("0 seconds"),

@@ -38,7 +38,7 @@ def _again(config: Config, row: Result, later: Sequence[Result]) -> bool:
 
 def final_rows(config: Config, events: Sequence[Event]) -> set[Result]:
     """What on-time rows must say in the end, whatever the batches were: disorder is bounded."""
-    windows: dict[tuple[str, int, int], list[Event]] = defaultdict(list)
+    windows: dict[tuple[str, float, float], list[Event]] = defaultdict(list)
     if config.kind == "session":
         for key in {event[1] for event in events}:
             mine = sorted((e for e in events if e[1] == key and e[2] is not None), key=_time)
@@ -56,10 +56,11 @@ def final_rows(config: Config, events: Sequence[Event]) -> set[Result]:
         for event in events:
             for end in [] if event[2] is None else truth.ends(event[2]):
                 windows[event[1], end - config.size, end].append(event)
-    return {(*window, *config.evaluate(rows)) for window, rows in windows.items()}
+    # events come in the order of their ids
+    return {(*window, *config.evaluate(sorted(rows))) for window, rows in windows.items()}
 
 
-def _time(event: Event) -> int:
+def _time(event: Event) -> float:
     assert event[2] is not None
     return event[2]
 

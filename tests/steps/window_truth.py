@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 NEVER, ENDED = float("-inf"), float("inf")
 START = 1_700_000_000 // 3600 * 3600
 """Where the seconds of events are counted from; windows are counted from 1970."""
-Event = tuple[int, str, int | None, int | None]
+Event = tuple[int, str, float | None, int | None]
 """id, key, event time in seconds, value"""
 Result = tuple[Any, ...]
 """A row of a window: key, start, end, the aggregates, fired_by, pane."""
@@ -26,7 +27,7 @@ def totals(rows: Sequence[Event]) -> tuple[Any, ...]:
 class Open:
     """A key and window."""
 
-    start: int
+    start: float
     rows: list[Event] = field(default_factory=list)
     since: int = 0
     pane: int = 0
@@ -52,22 +53,32 @@ class Truth:
     conditions: Sequence[tuple[Callable[[Sequence[Event]], bool], bool]] = ()
     discarding: bool = False
     clock: int = 0
+    processing: bool = False
     evaluate: Callable[[Sequence[Event]], tuple[Any, ...]] = totals
-    windows: dict[tuple[str, int], Open] = field(default_factory=dict)
+    windows: dict[tuple[str, float], Open] = field(default_factory=dict)
     newest: float = NEVER
     before: float = NEVER
-    tick: int | None = None
+    tick: float | None = None
+    came: dict[int, int] = field(default_factory=dict)
+    """The order in which events came, by their ids."""
     out: list[Result] = field(default_factory=list)
     late: list[int] = field(default_factory=list)
 
-    def ends(self, time: int) -> list[int]:
+    def ends(self, at: float) -> list[int]:
+        time = math.floor(at)  # windows begin and end with a second
         slide = self.slide or self.size
         shift = self.offset - START
         last = (time - shift) // slide * slide + shift + self.size
         return [end for end in range(last, time, -slide) if end - self.size <= time < end]
 
-    def batch(self, events: Sequence[Event], *, ended: bool = False, at: int = 0) -> None:
+    def batch(self, events: Sequence[Event], *, ended: bool = False, at: float = 0) -> None:
         """One batch; its watermark is of the batches before it, `at` its processing time."""
+        for event in events:
+            self.came[event[0]] = len(self.came)
+        if self.processing:  # as if all its rows had that time, and nothing before could come
+            time = round(at - START, 3)
+            events = [(id, key, time, value) for id, key, _, value in events]
+            self.newest, self.delay = max(self.newest, time), 0
         # a row at the very end of a session is in it, so that ends when the watermark is beyond
         behind = 1e-6 if self.session else 0
         now = ENDED if ended else max(self.newest - self.delay - behind, self.before)
@@ -90,9 +101,9 @@ class Truth:
         self.windows = {w: o for w, o in self.windows.items() if w[1] + self.lateness > now}
         self.before = now
 
-    def _fixed(self, events: Sequence[Event]) -> set[tuple[str, int]]:
+    def _fixed(self, events: Sequence[Event]) -> set[tuple[str, float]]:
         """Put events into their windows; the windows that got some."""
-        touched = set()
+        touched: set[tuple[str, float]] = set()
         for event in events:
             ends = [] if event[2] is None else self.ends(event[2])
             still = [end for end in ends if end + self.lateness > self.before]
@@ -105,9 +116,9 @@ class Truth:
                 self.late.append(event[0])
         return touched
 
-    def _sessions(self, events: Sequence[Event]) -> set[tuple[str, int]]:
+    def _sessions(self, events: Sequence[Event]) -> set[tuple[str, float]]:
         """Put events into sessions: the sure ones first, the others from the last back."""
-        touched: set[tuple[str, int]] = set()
+        touched: set[tuple[str, float]] = set()
         timed = [event for event in events if event[2] is not None]
         self.late += [event[0] for event in events if event[2] is None]
         sure = [e for e in timed if self._end(e) + self.lateness > self.before]
@@ -138,7 +149,7 @@ class Truth:
             self.windows[window].on_time &= window[1] <= self.before
         return touched
 
-    def _end(self, event: Event) -> int:
+    def _end(self, event: Event) -> float:
         assert event[2] is not None
         return event[2] + self.size
 
@@ -149,13 +160,13 @@ class Truth:
         last = (now + START) // self.every * self.every - START
         return last if last > self.before else NEVER
 
-    def _ticked(self, at: int) -> bool:
+    def _ticked(self, at: float) -> bool:
         if not self.clock:
             return False
         before, self.tick = self.tick, at // self.clock
         return before is not None and before < self.tick
 
-    def _early(self, key: str, end: int, reached: float, *, closing: bool) -> None:
+    def _early(self, key: str, end: float, reached: float, *, closing: bool) -> None:
         """An early row; a window that closes in this batch tells only that a condition is met."""
         window = self.windows[key, end]
         new, again = set(), False
@@ -168,9 +179,11 @@ class Truth:
             self._fire(key, end, "early")
             window.met |= new
 
-    def _fire(self, key: str, end: int, by: str) -> None:
+    def _fire(self, key: str, end: float, by: str) -> None:
         window = self.windows[key, end]
-        self.out.append((key, window.start, end, *self.evaluate(window.rows), by, window.pane))
+        rows = sorted(window.rows, key=lambda event: self.came[event[0]])
+        start, till = round(window.start, 3), round(end, 3)
+        self.out.append((key, start, till, *self.evaluate(rows), by, window.pane))
         window.pane += 1
         window.since = 0
         window.on_time |= by != "early"

@@ -22,7 +22,7 @@ from headgate.graph.definition import JobDefinition
 from headgate.graph.operation import RawSource
 from headgate.graph.plan import BuiltJob, Plan
 from headgate.graph.port import KeyedPort, Port
-from headgate.steps.lookup import Table, add_table
+from headgate.steps.lookup import Table, Versions, add_table
 from headgate.steps.process.declare import Process
 from headgate.steps.process.engine import OnError
 from headgate.steps.process.step import add_process
@@ -118,13 +118,15 @@ class Job:
         ttl: Duration | None = None,
         event_time: EventTime | None = None,
         replicate: bool = False,
+        versions: Versions | None = None,
     ) -> Table:
         """The latest row of each key of a changelog topic, for lookups.
 
         A record with a key and no value (a tombstone), or for which `delete_when` is true,
         deletes its key. With `ttl` a row is forgotten so long after its last update, by the time
         of batches. With `event_time` it goes by the time in the row and the job's watermark, of
-        which the table is then a source: if it may be silent, give it `idle_after`.
+        which the table is then a source: if it may be silent, give it `idle_after`. With
+        `versions` older rows of a key are kept, for lookups as of a time.
 
         With `replicate` every partition keeps the whole table, and a lookup leaves the stream
         where it is: for small tables, and for rules that all keys must see.
@@ -139,7 +141,9 @@ class Job:
         >>> clicks.describe().steps[0].labels["ttl"]
         '7 days of event time'
         """
-        return add_table(self._plan, name, source, key, delete_when, ttl, event_time, replicate)
+        return add_table(
+            self._plan, name, source, key, delete_when, ttl, event_time, replicate, versions
+        )
 
     def process(
         self, name: str, function: Process, *, on_error: OnError = "fail", **inputs: Keyed

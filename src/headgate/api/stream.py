@@ -135,6 +135,7 @@ class Stream:
         into: str | None = None,
         take: Sequence[Expr] | None = None,
         missing: Literal["null", "drop", "side"] | Wait = "null",
+        as_of: Expr | None = None,
     ) -> Lookup:
         """Add the latest table row of the same key, as one struct column or as columns.
 
@@ -143,13 +144,24 @@ class Stream:
         struct `into` (by default the table's name). `missing` says what becomes of a row whose key
         the table does not have: "null" (it goes on with nulls), "drop", "side" (it leaves by
         `.missing`) or `Wait(timeout)` (it waits for the table row, then leaves by `.missing`).
+        With `as_of` it is not the latest row of a table with `versions`, but the one that was valid
+        at that time: "event_time", which is that of this stream's rows, or any timestamp. A row
+        waits until the table's watermark has passed its time.
 
         >>> known = hg.topic("log:users", schema="id BIGINT, name STRING")
         >>> users = job.table("users", known, key="id")
         >>> orders.lookup("names", users, on="user_id", take=["name"], missing="drop").columns
         ['id', 'user_id', 'price', 'at', 'name']
+        >>> rates = job.table(
+        ...     "rates", hg.topic("log:rates", schema="code STRING, rate DOUBLE, since TIMESTAMP"),
+        ...     key="code", versions=hg.Versions(keep="7 days"),
+        ...     event_time=hg.event_time("since", idle_after="1 minute"))
+        >>> orders.lookup("rate", rates, on="'EUR'", take=["rate"], as_of="at").columns
+        ['id', 'user_id', 'price', 'at', 'rate']
         """
-        node = add_lookup(self._port, name, table, on=on, into=into, take=take, missing=missing)
+        node = add_lookup(
+            self._port, name, table, on=on, into=into, take=take, missing=missing, as_of=as_of
+        )
         return Lookup(Port(self._plan, node))
 
     def key_by(self, *columns: Expr) -> Keyed:
@@ -472,10 +484,10 @@ def _within(step: str, within: object) -> Within:
         return within
     if isinstance(within, Window):
         config = within.config()
-        if config["type"] in ("tumbling", "sliding"):
+        if config["type"] in ("tumbling", "sliding") and "clock" not in config:
             return SameWindow(config, str(within))
     raise GraphError(
-        "within must be hg.between(...), hg.tumbling(...) or hg.sliding(...)",
+        "within must be hg.between(...), hg.tumbling(...) or hg.sliding(...), of event time",
         step=step if isinstance(step, str) else None,
         got=str(within),
         remedy='use one of the three, for instance hg.between("-10 minutes", "1 hour")',

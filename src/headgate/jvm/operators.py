@@ -108,10 +108,65 @@ def lookup(
     return as_frame(java, spark)
 
 
+def lookup_as_of(
+    stream: DataFrame,
+    table: DataFrame,
+    *,
+    step: str,
+    table_name: str,
+    keep_ms: int,
+    stream_keys: Sequence[str],
+    at: str,
+    table_keys: Sequence[str],
+    value: str,
+    position: str,
+    deleted: str,
+    row_time: str,
+    into: str,
+    missing: str,
+    held: str | None,
+) -> DataFrame:
+    """The stream with the table row of the same key that was valid at the time in `at`.
+
+    A version is valid from the time in the table's column `row_time` on, and kept for `keep_ms`
+    behind the watermark. `held` is as in `lookup`.
+    """
+    spark = stream.sparkSession
+    java = kernel_api(spark, "LookupApi").asOf(
+        java_frame(stream),
+        java_frame(table),
+        step,
+        table_name,
+        keep_ms,
+        java_list(spark, stream_keys),
+        at,
+        java_list(spark, table_keys),
+        value,
+        position,
+        deleted,
+        row_time,
+        into,
+        missing,
+        held,
+    )
+    return as_frame(java, spark)
+
+
 def window_problem(aggregated: DataFrame) -> str | None:
     """What makes aggregates unfit for windows, in words."""
     found = _window_api(aggregated.sparkSession).problem(java_frame(aggregated))
     return None if found is None else str(found)
+
+
+def needs_order(aggregated: DataFrame) -> bool:
+    """Whether one of these aggregates depends on the places of rows."""
+    return bool(_window_api(aggregated.sparkSession).needsOrder(java_frame(aggregated)))
+
+
+def replayable(aggregated: DataFrame) -> DataFrame:
+    """The aggregation as a window does it: most of its values are the same in a replay."""
+    spark = aggregated.sparkSession
+    return as_frame(_window_api(spark).replayable(java_frame(aggregated)), spark)
 
 
 def window(
@@ -121,6 +176,7 @@ def window(
     keys: Sequence[str],
     names: Sequence[str],
     time: str,
+    position: str,
     aggregates: Sequence[Column],
     conditions: Sequence[Column],
     late_row: Sequence[str] | None,
@@ -129,7 +185,8 @@ def window(
     """The windows of a keyed stream; a late row is in the column `late`, null in all others.
 
     Without `late_row`, the columns of such a row, late rows are only counted. The column `time` is
-    in the result as well: a window's rows have the time of its end.
+    in the result as well: a window's rows have the time of its end. Aggregates that depend on the
+    order of rows go by the batch, `position` and `time`, as far as the stream has them.
     """
     spark = stream.sparkSession
     java = _window_api(spark).apply(
@@ -138,6 +195,7 @@ def window(
         java_list(spark, keys),
         java_list(spark, names),
         time,
+        position,
         java_list(spark, [java_column(c) for c in aggregates]),
         java_list(spark, [java_column(c) for c in conditions]),
         None if late_row is None else java_list(spark, late_row),

@@ -23,8 +23,8 @@ from headgate.state.shape import ROWS, StateShape
 _ALL = "__hg_all"
 _TIMES = ("window_start", "window_end")
 """Kept as microseconds."""
-_ROW_TIME = "event_time"
-"""The same, in keys of stores alone: columns of users' rows may have this name."""
+_ROW_TIMES = ("event_time", "valid_from")
+"""The same, in keys of stores alone: columns of users' rows may have these names."""
 _EXPIRES = "expires"
 _EXPIRY = "expiry"
 """The store that has the rows of a table by the time from which they are forgotten."""
@@ -169,7 +169,7 @@ def titles(names: Sequence[str]) -> list[str]:
 
 def _shown(struct: str, field: str, title: str) -> Column:
     column = F.col(f"{struct}.`{field}`")
-    is_time = field in _TIMES or (struct == "key" and field == _ROW_TIME)
+    is_time = field in _TIMES or (struct == "key" and field in _ROW_TIMES)
     return (F.timestamp_micros(column) if is_time else column).alias(title)
 
 

@@ -2,7 +2,7 @@
 
 from headgate.steps.dedupe import DedupeStep
 from headgate.steps.join import JoinStep
-from headgate.steps.lookup import LookupStep, TableStep
+from headgate.steps.lookup import AsOfStep, LookupStep, TableStep
 from headgate.steps.process.step import ProcessStep
 from headgate.steps.sink import SinkStep
 from headgate.steps.source import SourceStep
@@ -12,6 +12,7 @@ from headgate.steps.stateless.union import Union
 from headgate.steps.window import WindowStep
 
 __all__ = [
+    "AsOfStep",
     "DedupeStep",
     "Drop",
     "JoinStep",

@@ -1,7 +1,20 @@
 """Tables, and lookups in them."""
 
-from headgate.steps.lookup.step import LookupStep, Missing, add_lookup
+from headgate.steps.lookup.as_of import AsOfStep
+from headgate.steps.lookup.declared import add_lookup
+from headgate.steps.lookup.step import LookupStep, Missing
 from headgate.steps.lookup.table import Table, TableStep, add_table
+from headgate.steps.lookup.versions import Versions
 from headgate.steps.lookup.wait import Wait
 
-__all__ = ["LookupStep", "Missing", "Table", "TableStep", "Wait", "add_lookup", "add_table"]
+__all__ = [
+    "AsOfStep",
+    "LookupStep",
+    "Missing",
+    "Table",
+    "TableStep",
+    "Versions",
+    "Wait",
+    "add_lookup",
+    "add_table",
+]

@@ -15,31 +15,26 @@ from pyspark.sql.types import (
     IntegerType,
     LongType,
     ShortType,
-    StringType,
-    StructField,
-    StructType,
 )
 
 from headgate import jvm
 from headgate.base.durations import parse_duration
-from headgate.base.errors import GraphError, user_location
 from headgate.compile.keys import key_columns
 from headgate.compile.rows import union_of
 from headgate.connectors.base import Expr
-from headgate.graph.analysis import analysed, column, expression_text
+from headgate.graph.analysis import column, expression_text
 from headgate.graph.compiling import Compiling
 from headgate.graph.hidden import EVENT_TIME, POSITION
-from headgate.graph.model import Edge
 from headgate.graph.operation import Fit, Operation, Shape
 from headgate.graph.plan import Node
-from headgate.graph.port import Port
-from headgate.steps.lookup.table import DELETED, Table, TableStep, expressions, key_types
+from headgate.steps.lookup.table import DELETED, TableStep
 from headgate.steps.lookup.ttl import Ttl, fit_of
 from headgate.steps.lookup.wait import Wait
 
 Missing: TypeAlias = Literal["null", "drop", "side"] | Wait
 _WIDTHS: list[type[DataType]] = [ByteType, ShortType, IntegerType, LongType]
-_FOUND = "__hg_found"
+FOUND = "__hg_found"
+"""The column in which the kernel gives the table row."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +128,18 @@ class LookupStep(Operation):
             if stream.schema[name].dataType != kind:
                 stream = stream.withColumn(f"{name}__hg_wide", F.col(name).cast(kind))
                 keys[at] = f"{name}__hg_wide"
+        return self._looked_up(job, node, stream, rows, keys, stored)
+
+    def _looked_up(
+        self,
+        job: Compiling,
+        node: Node,
+        stream: DataFrame,
+        rows: DataFrame,
+        keys: Sequence[str],
+        stored: Sequence[str],
+    ) -> DataFrame:
+        """The stream with the table's rows, of which `stored` is the key."""
         return jvm.lookup(
             stream,
             rows,
@@ -142,7 +149,7 @@ class LookupStep(Operation):
             value="value",
             position=POSITION,
             deleted=DELETED,
-            into=_FOUND,
+            into=FOUND,
             missing=_mode(self.missing),
             held=EVENT_TIME if job.holds_watermark(node.step.id) else None,
             ttl_ms=0 if self.ttl is None else self.ttl.millis,
@@ -155,6 +162,11 @@ class LookupStep(Operation):
         """Whether table rows are forgotten by their event time."""
         return self.ttl is not None and self.ttl.clock == "event"
 
+    @property
+    def _with_time(self) -> bool:
+        """Whether table rows come with their event time."""
+        return self._by_event_time
+
     def _table_rows(self, changes: DataFrame, table: Node) -> DataFrame:
         """A table's changes as a lookup stores them: key parts, value, position, deleted."""
         assert isinstance(table.operation, TableStep)
@@ -163,7 +175,7 @@ class LookupStep(Operation):
         # a tombstone has no columns to compute a value from
         value = F.when(~F.col(DELETED), F.struct(*kept))
         keys = table.operation.key_columns
-        time = [EVENT_TIME] if self._by_event_time else []
+        time = [EVENT_TIME] if self._with_time else []
         return changes.select(*keys, value.alias("value"), POSITION, DELETED, *time)
 
     def outputs(
@@ -173,7 +185,7 @@ class LookupStep(Operation):
         stream = job.built.node(edge.step).schemas[edge.output]
         before = [F.col(f"`{c}`") for c in stream.names]
         hidden = [F.col(c) for c in carried]
-        found = F.col(_FOUND)
+        found = F.col(FOUND)
         if self.take is None:
             added = [found.alias(self.into)]
         else:
@@ -214,7 +226,7 @@ class LookupStep(Operation):
         }
 
     @classmethod
-    def detail_1(cls, address: str, config: Mapping[str, Any]) -> dict[str, str]:
+    def detail_1(cls, address: str, config: Mapping[str, Any]) -> dict[str, str] | None:
         mode = config["missing"]
         detail = {
             "on": ", ".join(config["on"]),
@@ -232,132 +244,6 @@ class LookupStep(Operation):
         return {**detail, "state_key": json.dumps(config["table_key"])}
 
 
-def add_lookup(
-    port: Port,
-    name: str,
-    table: Table,
-    *,
-    on: Expr | Sequence[Expr],
-    into: str | None,
-    take: Sequence[Expr] | None,
-    missing: Missing,
-) -> Node:
-    """Write a lookup down."""
-    plan = port.plan
-    plan.check_name(name, "lookup")
-    if not isinstance(table, Table):
-        raise GraphError(
-            "a lookup must have a table",
-            step=name,
-            got=type(table).__name__,
-            remedy="make one with job.table(...)",
-            location=user_location(),
-        )
-    if into is not None and take is not None:
-        raise GraphError(
-            "into and take exclude each other",
-            step=name,
-            remedy="use into for the whole row as a struct, or take for columns of it",
-            location=user_location(),
-        )
-    keys = expressions(on)
-    types = key_types(plan, port.prototype(), keys, name, "the lookup's key (on)")
-    _check_keys(name, table, types)
-    _check_missing(name, missing)
-    _check_replicated(name, table, missing)
-    value = _taken(name, table, take)
-    added = value.fields if take is not None else [StructField(into or table.name, value)]
-    for column_added in added:
-        if column_added.name in port.columns:
-            raise GraphError(
-                f"the stream already has a column '{column_added.name}'",
-                step=name,
-                remedy="choose another name with into, or an alias in take",
-                location=user_location(),
-            )
-    schema = StructType([*port.schema.fields, *(StructField(f.name, f.dataType) for f in added)])
-    operation = LookupStep(
-        table.name,
-        tuple(table._key_texts),
-        keys,
-        into or table.name,
-        tuple(take) if take is not None else None,
-        missing,
-        table._step.ttl,
-        table._step.replicate,
-    )
-    has_side = missing == "side" or isinstance(missing, Wait)
-    key_text = ", ".join(t.simpleString() for t in table._key_types)
-    waiting = f" waiting {port.schema.simpleString()}" if isinstance(missing, Wait) else ""
-    expires = " expires" if operation.ttl is not None else ""
-    everywhere = " replicated" if operation.replicated else ""
-    return plan.add(
-        name,
-        operation,
-        {"out": schema, "missing": port.schema},
-        inputs=[port.edge, Edge(table.name)],
-        outputs=("out", "missing") if has_side else ("out",),
-        state_schema=f"({key_text}) -> {value.simpleString()}{expires}{everywhere}{waiting}",
-        state_key=table._key_texts,
-    )
-
-
-def _check_keys(name: str, table: Table, types: Sequence[DataType]) -> None:
-    wanted = table._key_types
-    if len(types) != len(wanted):
-        raise GraphError(
-            f"on must have {len(wanted)} expression(s), as many as the key of table '{table.name}'",
-            step=name,
-            got=str(len(types)),
-            remedy="give one for each part of the key",
-            location=user_location(),
-        )
-    for given, stored in zip(types, wanted, strict=True):
-        if not _fits(given, stored):
-            raise GraphError(
-                f"the key does not fit that of table '{table.name}'",
-                step=name,
-                expected=stored.simpleString().upper(),
-                got=given.simpleString().upper(),
-                remedy=f'cast it: on="CAST(... AS {stored.simpleString().upper()})"',
-                location=user_location(),
-            )
-
-
-def _fits(given: DataType, stored: DataType) -> bool:
-    """The same type, or a whole number that widens without loss."""
-    if given == stored:
-        return True
-    widths = [type(given), type(stored)]
-    if all(w in _WIDTHS for w in widths):
-        return _WIDTHS.index(widths[0]) <= _WIDTHS.index(widths[1])
-    return isinstance(given, StringType) and isinstance(stored, StringType)
-
-
-def _check_missing(name: str, missing: object) -> None:
-    if missing not in ("null", "drop", "side") and not isinstance(missing, Wait):
-        raise GraphError(
-            "missing must be 'null', 'drop', 'side' or Wait(...)",
-            step=name,
-            got=repr(missing),
-            remedy="'null' keeps the row with nulls, 'drop' drops it, 'side' sends it to "
-            ".missing, Wait(...) holds it back until the table row comes",
-            location=user_location(),
-        )
-
-
-def _check_replicated(name: str, table: Table, missing: Missing) -> None:
-    if table._step.replicate and isinstance(missing, Wait):
-        raise GraphError(
-            f"rows cannot wait for table '{table.name}', which is in every partition",
-            step=name,
-            expected="missing='null', 'drop' or 'side'",
-            got=repr(missing),
-            remedy="make the table without replicate=True, or use missing='side'",
-            location=user_location(),
-        )
-
-
 def _mode(missing: Missing) -> str:
     """As the kernel reads it: null, drop, side or wait:MILLISECONDS."""
     return f"wait:{_millis(missing)}" if isinstance(missing, Wait) else missing
@@ -365,20 +251,3 @@ def _mode(missing: Missing) -> str:
 
 def _millis(wait: Wait) -> int:
     return int(parse_duration(wait.timeout).total_seconds() * 1000)
-
-
-def _taken(name: str, table: Table, take: Sequence[Expr] | None) -> StructType:
-    if take is None:
-        return table.schema
-    if not take:
-        raise GraphError(
-            "take must name at least one column",
-            step=name,
-            remedy="name the table's columns to add",
-            location=user_location(),
-        )
-    made = [column(t) for t in take]
-    prototype = table._plan.prototype(table.schema)
-    found = analysed(prototype, name, lambda df: df.select(*made), "take")
-    table._plan.note_changing(name, found)
-    return found.schema

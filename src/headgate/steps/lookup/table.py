@@ -20,6 +20,7 @@ from headgate.graph.hidden import POSITION
 from headgate.graph.operation import Operation, RawSource, Shape
 from headgate.graph.plan import Node, Plan
 from headgate.steps.lookup.ttl import Ttl, ttl_of
+from headgate.steps.lookup.versions import Versions, versions_of
 from headgate.steps.source.raw import decoded, made_by_function, source_schema
 from headgate.steps.source.times import EventTime
 from headgate.steps.source.watermark import Watermark, watermark_of
@@ -27,6 +28,7 @@ from headgate.steps.source.watermark import Watermark, watermark_of
 DELETED = "__hg_deleted"
 _SINCE_FORMAT_2 = (
     "ttl_ms", "ttl_clock", "event_time", "out_of_orderness_ms", "idle_after_ms", "replicate",
+    "keep_ms",
 )  # fmt: skip
 KEY = "__hg_k"
 """Stands before the number of a key's part in the name of its column."""
@@ -42,6 +44,7 @@ class TableStep(Operation):
     ttl: Ttl | None = None
     watermark: Watermark | None = None
     replicate: bool = False
+    versions: Versions | None = None
     kind = "table"
     shape = Shape.TABLE
 
@@ -62,6 +65,8 @@ class TableStep(Operation):
             made |= self.watermark.config()
         if self.replicate:
             made["replicate"] = True
+        if self.versions is not None:
+            made |= self.versions.config()
         return made
 
     def labels(self) -> Mapping[str, str]:
@@ -75,6 +80,8 @@ class TableStep(Operation):
             labels |= {name: str(value) for name, value in of_time if value is not None}
         if self.replicate:
             labels["replicate"] = "in every partition"
+        if self.versions is not None:
+            labels["versions"] = str(self.versions)
         return labels
 
     def event_time(self) -> Mapping[str, int | None] | None:
@@ -214,10 +221,20 @@ def add_table(
     ttl: Duration | None,
     event_time: EventTime | None,
     replicate: bool,
+    versions: Versions | None,
 ) -> Table:
     """Write a table down."""
     plan.check_name(name, "table")
-    forgotten = ttl_of(name, ttl, by_event_time=event_time is not None)
+    kept = versions_of(name, versions, timed=event_time is not None, ttl=ttl is not None)
+    if kept is not None and replicate:
+        raise GraphError(
+            "versions and replicate exclude each other",
+            step=name,
+            remedy="leave one of them out: rows of such a lookup wait, in the partition of their key",
+            location=user_location(),
+        )
+    timed = event_time is not None and kept is None
+    forgotten = ttl_of(name, ttl, by_event_time=timed)
     keys = expressions(key)
     if not keys:
         raise GraphError(
@@ -234,7 +251,7 @@ def add_table(
     if delete_when is not None:
         _check_condition(prototype, name, delete_when)
     watermark = None if event_time is None else watermark_of(plan, name, schema, event_time)
-    operation = TableStep(source, keys, delete_when, forgotten, watermark, replicate)
+    operation = TableStep(source, keys, delete_when, forgotten, watermark, replicate, kept)
     node = plan.add(name, operation, {"out": schema})
     return Table(plan, node, types)
 

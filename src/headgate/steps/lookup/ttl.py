@@ -39,7 +39,7 @@ def ttl_of(step: str, given: Duration | None, *, by_event_time: bool) -> Ttl | N
     if given is None:
         if by_event_time:
             raise GraphError(
-                "a table with event_time must have a ttl",
+                "a table with event_time must have a ttl or versions",
                 step=step,
                 remedy='give it one, for instance ttl="7 days", or leave event_time out',
                 location=user_location(),

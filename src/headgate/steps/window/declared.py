@@ -33,8 +33,8 @@ def micros(duration: timedelta) -> int:
 
 def results(
     plan: Plan, prototype: DataFrame, aggregates: Sequence[Column], step: str
-) -> list[StructField]:
-    """The columns of the aggregates."""
+) -> tuple[list[StructField], bool]:
+    """The columns of the aggregates, and whether one of them depends on the places of rows."""
     if not aggregates:
         raise GraphError(
             "a window must have at least one aggregate",
@@ -59,12 +59,11 @@ def results(
         raise GraphError(
             f"{problem}, which windows cannot use",
             step=step,
-            remedy="use another aggregate function, for instance approx_count_distinct or "
-            "size(collect_set(...))",
+            remedy="use another aggregate function",
             location=user_location(),
         )
-    plan.note_changing(step, found)
-    return [StructField(f.name, f.dataType) for f in found.schema.fields]
+    plan.note_changing(step, jvm.replayable(found))
+    return [StructField(f.name, f.dataType) for f in found.schema.fields], jvm.needs_order(found)
 
 
 def trigger_spec(

@@ -36,8 +36,12 @@ def config_of(detail: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def detail_of(config: Mapping[str, Any]) -> dict[str, str]:
-    """The texts of a window of this config."""
+def detail_of(config: Mapping[str, Any]) -> dict[str, str] | None:
+    """The texts of a window of this config; None if format 1 had no such windows."""
+    window = config["window"]
+    other_offset = window.get("offset_us", 0) and window["type"] != "tumbling"
+    if "clock" in window or other_offset or window.get("offset_us", 0) < 0:
+        return None
     by = {"by": json.dumps({"": config["written"]})} if config["written"] else {}
     return {
         "window": _window_text(config["window"]),

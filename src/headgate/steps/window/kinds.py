@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal, TypeAlias
 
-from headgate.base.durations import Duration, parse_duration, spell_duration
+from headgate.base.durations import Duration, parse_duration, parse_signed, spell_duration
 from headgate.base.errors import GraphError, user_location
 from headgate.connectors.base import Expr
 from headgate.graph.analysis import expression_text
@@ -39,7 +39,8 @@ class Window:
         size, every, offset = (
             timedelta(microseconds=config[f"{name}_us"]) for name in ("size", "every", "offset")
         )
-        return TimeWindow(size, every, offset, session=config["type"] == "session")
+        session, clock = config["type"] == "session", config.get("clock", "event")
+        return TimeWindow(size, every, offset, session, clock)
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,14 @@ class CountWindow(Window):
 
 @dataclass(frozen=True)
 class TimeWindow(Window):
-    """Windows of event time; made by `tumbling`, `sliding` or `session`."""
+    """Windows of event or processing time; made by `tumbling`, `sliding` or `session`."""
 
     size: timedelta
     """How long windows are; of sessions the gap that ends them."""
     every: timedelta
     offset: timedelta = timedelta(0)
     session: bool = False
+    clock: Clock = "event"
 
     def config(self) -> dict[str, Any]:
         kind = "session" if self.session else "sliding" if self.every != self.size else "tumbling"
@@ -73,15 +75,19 @@ class TimeWindow(Window):
             "size_us": self.size // _US,
             "every_us": self.every // _US,
             "offset_us": self.offset // _US,
+            # event time is not written down: configs from before there was another are the same
+            **({"clock": self.clock} if self.clock != "event" else {}),
         }
 
     def __str__(self) -> str:
-        if self.session:
-            return f"session with a gap of {spell_duration(self.size)}"
-        if self.every != self.size:
-            return f"sliding {spell_duration(self.size)} every {spell_duration(self.every)}"
+        size = spell_duration(self.size)
         shift = f" offset {spell_duration(self.offset)}" if self.offset else ""
-        return f"tumbling {spell_duration(self.size)}{shift}"
+        by = " of processing time" if self.clock == "processing" else ""
+        if self.session:
+            return f"session with a gap of {size}{by}"
+        if self.every != self.size:
+            return f"sliding {size} every {spell_duration(self.every)}{shift}{by}"
+        return f"tumbling {size}{shift}{by}"
 
 
 class Trigger:
@@ -150,31 +156,56 @@ def _positive(value: Duration, what: str) -> timedelta:
     return duration
 
 
-def tumbling(size: Duration, *, offset: Duration = "0 seconds") -> Window:
-    """Windows that follow each other; with an offset they begin that much later.
-
-    >>> str(tumbling("15 minutes")), str(tumbling("1 day", offset="6 hours"))
-    ('tumbling 15 minutes', 'tumbling 1 day offset 6 hours')
-    """
-    length = _positive(size, "the window's size")
-    shift = parse_duration(offset, what="the window's offset")
+def _offset(value: Duration, below: timedelta, what: str) -> timedelta:
+    """How much later windows begin; or earlier, if it is negative."""
+    shift = parse_signed(value, what="the window's offset")
     if shift:
-        _positive(shift, "the window's offset")
-    if shift >= length:
+        _positive(abs(shift), "the window's offset")
+    if abs(shift) >= below:
         raise GraphError(
-            f"the window's offset must be less than its size, {spell_duration(length)}",
+            f"the window's offset must be less than {what}, {spell_duration(below)}",
             got=spell_duration(shift),
-            remedy="use the remainder of its division by the size",
+            remedy=f"use the remainder of its division by {what}",
             location=user_location(),
         )
-    return TimeWindow(length, length, shift)
+    return shift
 
 
-def sliding(size: Duration, *, every: Duration) -> Window:
+def _clock(clock: Clock, what: str, call: str) -> Clock:
+    if clock not in ("event", "processing"):
+        raise GraphError(
+            f"the clock of {what} must be 'event' or 'processing'",
+            got=repr(clock),
+            remedy=f"write {call}(...) for event time, or {call}(..., clock='processing')",
+            location=user_location(),
+        )
+    return clock
+
+
+def tumbling(size: Duration, *, offset: Duration = "0 seconds", clock: Clock = "event") -> Window:
+    """Windows that follow each other; with an offset they begin that much later, or earlier.
+
+    By the clock `"processing"` a row is in the window of the time at which it is read.
+
+    >>> str(tumbling("15 minutes")), str(tumbling("1 day", offset="-6 hours"))
+    ('tumbling 15 minutes', 'tumbling 1 day offset -6 hours')
+    >>> str(tumbling("10 seconds", clock="processing"))
+    'tumbling 10 seconds of processing time'
+    """
+    length = _positive(size, "the window's size")
+    shift = _offset(offset, length, "its size")
+    return TimeWindow(length, length, shift, clock=_clock(clock, "a window", "tumbling"))
+
+
+def sliding(
+    size: Duration, *, every: Duration, offset: Duration = "0 seconds", clock: Clock = "event"
+) -> Window:
     """Windows that begin every so often and overlap: a row is in several of them.
 
     >>> str(sliding("10 minutes", every="1 minute"))
     'sliding 10 minutes every 1 minute'
+    >>> str(sliding("1 hour", every="20 minutes", offset="5 minutes"))
+    'sliding 60 minutes every 20 minutes offset 5 minutes'
     """
     length = _positive(size, "the window's size")
     step = _positive(every, "the window's every")
@@ -186,17 +217,19 @@ def sliding(size: Duration, *, every: Duration) -> Window:
             remedy="make the windows longer, or every shorter",
             location=user_location(),
         )
-    return TimeWindow(length, step)
+    shift = _offset(offset, step, "its every")
+    return TimeWindow(length, step, shift, clock=_clock(clock, "a window", "sliding"))
 
 
-def session(gap: Duration) -> Window:
+def session(gap: Duration, *, clock: Clock = "event") -> Window:
     """Windows of rows that are at most a gap apart: a session ends when nothing came for so long.
 
     >>> str(session("30 minutes"))
     'session with a gap of 30 minutes'
     """
     length = _positive(gap, "the gap of a session")
-    return TimeWindow(length, length, session=True)
+    by = _clock(clock, "a session", "session")
+    return TimeWindow(length, length, session=True, clock=by)
 
 
 def count_window(size: int, *, every: int | None = None) -> Window:
@@ -233,14 +266,8 @@ def every(interval: Duration, *, clock: Clock = "event") -> Trigger:
     >>> str(every("2 minutes")), str(every("10 seconds", clock="processing"))
     ('every 2 minutes of event time', 'every 10 seconds of processing time')
     """
-    if clock not in ("event", "processing"):
-        raise GraphError(
-            "the clock of every must be 'event' or 'processing'",
-            got=repr(clock),
-            remedy="write every(...) for event time, or every(..., clock='processing')",
-            location=user_location(),
-        )
-    return Every(_positive(interval, "the interval of every"), clock)
+    by = _clock(clock, "every", "every")
+    return Every(_positive(interval, "the interval of every"), by)
 
 
 def after_count(count: int) -> Trigger:

@@ -1,4 +1,4 @@
-"""A window step: a keyed stream's rows aggregated by event time or by their number."""
+"""A window step: a keyed stream's rows aggregated by time or by their number."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from headgate.graph.plan import Node
 from headgate.graph.port import KeyedPort
 from headgate.steps.window import format_1
 from headgate.steps.window.declared import check_names, micros, results, trigger_spec, wrong
-from headgate.steps.window.kinds import CountWindow, TimeWindow, Trigger, Window
+from headgate.steps.window.kinds import CountWindow, Every, TimeWindow, Trigger, Window
 
 Panes = Literal["accumulating", "discarding"]
 _TIMES = [StructField("window_start", TimestampType()), StructField("window_end", TimestampType())]
@@ -60,6 +60,8 @@ class WindowStep(Operation):
     panes: Panes
     triggers: Mapping[str, Any]
     conditions: tuple[Expr, ...]
+    ordered: bool = False
+    """Whether an aggregate depends on the places of rows."""
     kind = "window"
     shape = Shape.STATEFUL
 
@@ -69,8 +71,16 @@ class WindowStep(Operation):
         return isinstance(self.window, CountWindow)
 
     @property
+    def processing(self) -> bool:
+        """Whether windows are of processing time."""
+        return isinstance(self.window, TimeWindow) and self.window.clock == "processing"
+
+    @property
     def needs(self) -> tuple[str, ...]:
-        return (EVENT_TIME, POSITION) if self.counts else (EVENT_TIME,)
+        if self.counts:
+            return (EVENT_TIME, POSITION)
+        time = () if self.processing else (EVENT_TIME,)
+        return (*time, POSITION) if self.ordered else time
 
     def config(self) -> Mapping[str, Any]:
         return {
@@ -98,7 +108,7 @@ class WindowStep(Operation):
 
     @property
     def by_event_time(self) -> bool:
-        return not self.counts
+        return not self.counts and not self.processing
 
     @property
     def ends_with_time(self) -> bool:
@@ -113,6 +123,12 @@ class WindowStep(Operation):
                 f"the rows of the window '{window}' have no order in which they could be counted",
                 "use a window of time",
             )
+        if self.processing:
+            raise rows.lost(
+                f"the rows of the window '{window}' have no event time: its windows are of "
+                "processing time",
+                "use a window of event time there, or one of processing time here",
+            )
         if output != "out":
             raise rows.lost(
                 f"the late rows of '{window}' are behind the watermark already",
@@ -123,8 +139,9 @@ class WindowStep(Operation):
 
     def frame(self, job: Compiling, node: Node, inputs: Sequence[DataFrame]) -> DataFrame:
         """Results, and late rows if anything reads them."""
-        if not all(EVENT_TIME in rows.columns for rows in inputs):  # rows that are only counted
-            inputs = [rows.drop(EVENT_TIME) for rows in inputs]
+        for hidden in (EVENT_TIME, POSITION):  # what only some of the rows have
+            if not all(hidden in rows.columns for rows in inputs):
+                inputs = [rows.drop(hidden) for rows in inputs]
         stream = union_of(inputs)
         keys, names = key_columns(self.key, stream.schema), list(self.names)
         if not keys:
@@ -143,13 +160,14 @@ class WindowStep(Operation):
         if spec["slide"] != spec["size"]:
             # the kernel gets such a row once for each window
             stream = jvm.count(stream, node.step.id, "records_in")
-        wanted = job.is_read(node.step.id, "late")
+        wanted = "late" in node.step.outputs and job.is_read(node.step.id, "late")
         return jvm.window(
             stream,
             spec=spec,
             keys=keys,
             names=names,
             time=EVENT_TIME,
+            position=POSITION,
             aggregates=self.aggregates,
             conditions=[column(c) for c in self.conditions],
             late_row=node.schemas["late"].names if wanted else None,
@@ -170,6 +188,7 @@ class WindowStep(Operation):
             "offset": micros(window.offset),
             "lateness": micros(self.lateness),
             "discarding": self.panes == "discarding",
+            "processing": self.processing,
             **self.triggers,
         }
 
@@ -198,7 +217,7 @@ class WindowStep(Operation):
         return format_1.config_of(detail)
 
     @classmethod
-    def detail_1(cls, address: str, config: Mapping[str, Any]) -> dict[str, str]:
+    def detail_1(cls, address: str, config: Mapping[str, Any]) -> dict[str, str] | None:
         return format_1.detail_of(config)
 
 
@@ -219,6 +238,25 @@ def _other_windows(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None
             "so windows that were closed would begin again"
         )
     return None
+
+
+def _check_by_clock(step: str, triggers: Sequence[Trigger], lateness: timedelta) -> None:
+    """Refuse what windows of processing time cannot have."""
+    if lateness:
+        raise GraphError(
+            "no row is late for a window of processing time",
+            step=step,
+            got=f"allowed_lateness={spell_duration(lateness)!r}",
+            remedy="leave allowed_lateness out",
+            location=user_location(),
+        )
+    if any(isinstance(trigger, Every) and trigger.clock == "event" for trigger in triggers):
+        raise GraphError(
+            "early rows of a window of processing time must go by the same clock",
+            step=step,
+            remedy="write hg.every(..., clock='processing')",
+            location=user_location(),
+        )
 
 
 def add_window(
@@ -266,18 +304,22 @@ def add_window(
                 location=user_location(),
             )
         check_carried(plan, port.node, port.output, name, POSITION)
+    elif window.clock == "processing":
+        _check_by_clock(name, triggers, lateness)
     else:
         check_carried(plan, port.node, port.output, name, EVENT_TIME)
     prototype = port.prototype()
     fields = key_fields(plan, prototype, keyed.keys, name)
-    made = results(plan, prototype, aggregates, name)
+    made, ordered = results(plan, prototype, aggregates, name)
+    if ordered:
+        check_carried(plan, port.node, port.output, name, POSITION, may_lack=True)
     spec, conditions = trigger_spec(plan, name, triggers, made)
     schema = StructType([*fields, *_TIMES, *made, *_PANE])
     check_names(name, schema)
     names = tuple(f.name for f in fields)
     operation = WindowStep(
         window, keyed.keys, names, tuple(aggregates), tuple(triggers), lateness, panes, spec,
-        conditions,
+        conditions, ordered,
     )  # fmt: skip
     key_text = ", ".join(f.dataType.simpleString() for f in fields)
     return plan.add(
@@ -285,7 +327,7 @@ def add_window(
         operation,
         {"out": schema, "late": port.schema},
         inputs=[port.edge],
-        outputs=("out",) if operation.counts else ("out", "late"),
+        outputs=("out", "late") if operation.by_event_time else ("out",),
         state_schema=f"({key_text}) -> {StructType(made).simpleString()}",
         state_key=names,
     )

@@ -9,7 +9,7 @@ import org.apache.spark.sql.{DataFrame => ApiFrame}
 import org.apache.spark.sql.catalyst.expressions.AttributeReference
 import org.apache.spark.sql.headgate.planning.SplitBuilder
 import org.apache.spark.sql.headgate.spark.Frames
-import org.apache.spark.sql.headgate.steps.lookup.{Lookup, Missing}
+import org.apache.spark.sql.headgate.steps.lookup.{AsOf, Lookup, Missing}
 
 object LookupApi {
   import Frames.column
@@ -34,5 +34,26 @@ object LookupApi {
       AttributeReference(into, stored.dataType)(), Missing.parse(missing),
       left.output.find(_.name == SplitBuilder.Out), Option(held).map(column(left, _)),
       Some(ttlMs).filter(_ > 0), Option(rowTime).map(column(right, _)), replicated))
+  }
+
+  /**
+   * The version of the table's row that was valid at a time of the stream's.
+   *
+   * @param at       the stream's column with that time
+   * @param tableName whose own watermark decides how long a row waits
+   * @param keepMs   how long behind the job's watermark versions are kept
+   * @param rowTime  the table's column with the time from which a version is valid
+   */
+  def asOf(stream: ApiFrame, table: ApiFrame, step: String, tableName: String, keepMs: Long,
+      streamKeys: JList[String], at: String, tableKeys: JList[String], value: String, position: String,
+      deleted: String, rowTime: String, into: String, missing: String, held: String): ApiFrame = {
+    val left = Frames.plan(stream)
+    val right = Frames.plan(table)
+    val stored = column(right, value)
+    Frames.like(stream, AsOf(left, right, step, tableName, keepMs,
+      streamKeys.asScala.map(column(left, _)).toSeq, column(left, at),
+      tableKeys.asScala.map(column(right, _)).toSeq, stored, column(right, position), column(right, deleted),
+      column(right, rowTime), AttributeReference(into, stored.dataType)(), Missing.parse(missing),
+      left.output.find(_.name == SplitBuilder.Out), Option(held).map(column(left, _))))
   }
 }

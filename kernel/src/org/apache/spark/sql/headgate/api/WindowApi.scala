@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, EventTimeWatermark, Filter, LogicalPlan, Project}
 import org.apache.spark.sql.functions.{col, count, explode, lit, max, min, struct, when}
+import org.apache.spark.sql.headgate.aggregates.{BatchNumber, BatchTime, BatchValues, Replayable}
 import org.apache.spark.sql.headgate.spark.Frames
 import org.apache.spark.sql.headgate.steps.window.{
   CountStores, CountWindow, IsClosed, KeyedWindow, LateBefore, OneKey, OpenWindowEnd, OpenWindowEnds, PackedRow, SessionEnd, Windowing}
@@ -27,12 +28,13 @@ object WindowApi {
   /**
    * @param keys     columns of the stream
    * @param names    what the keys are called in the results
-   * @param time     the column with the event time
+   * @param time     the column with the event time; of windows of processing time null
+   * @param position the column with the rows' places in their source, if the stream has it
    * @param row      the columns of a late row; null if late rows are only counted
    * @param timeName, lateName what the results' event time and the late row are called
    */
   def apply(stream: ApiFrame, spec: String, keys: JList[String], names: JList[String], time: String,
-      aggregates: JList[Column], conditions: JList[Column], row: JList[String], timeName: String,
+      position: String, aggregates: JList[Column], conditions: JList[Column], row: JList[String], timeName: String,
       lateName: String): ApiFrame = {
     val window = Windowing.parse(spec)
     val late = new LateBefore(window.step)
@@ -41,7 +43,7 @@ object WindowApi {
       .groupBy((keyNames ++ Seq(End, Late)).map(quoted): _*)
     val all = aggregates.asScala.toSeq :+ count(lit(1)).as(Count)
     val made = grouped.agg(all.head, all.tail: _*)
-    val aggregate = sorted(Frames.plan(made).asInstanceOf[Aggregate])
+    val aggregate = replayable(Frames.plan(made).asInstanceOf[Aggregate], late, Seq(position, time))
     val lateRow = Option(row).map(_ => stream.select(row.asScala.map(quoted).toSeq: _*).schema.asNullable)
     val output = outputOf(aggregate, names.asScala.toSeq, aggregate.output.slice(
       keyNames.length + 2, aggregate.output.length - 1), timeName) ++ lateRow.map(AttributeReference(lateName, _)())
@@ -66,10 +68,11 @@ object WindowApi {
     val all = aggregates.asScala.toSeq ++ Seq(min(at).as(First), max(at).as(Last))
     val made = stream.select(col("*"), quoted(position).as(Place, marked))
       .groupBy((keyNames :+ Place).map(quoted): _*).agg(all.head, all.tail: _*)
-    val aggregate = sorted(Frames.plan(made).asInstanceOf[Aggregate])
+    val batch = new BatchValues(step)
+    val aggregate = replayable(Frames.plan(made).asInstanceOf[Aggregate], batch, Seq(position))
     val results = aggregate.output.slice(keyNames.length + 1, aggregate.output.length - 2)
     Frames.like(made, CountWindow(aggregate, step, size, every, keyNames.length,
-      CountStores.layout(aggregate, keyNames.length),
+      CountStores.layout(aggregate, keyNames.length), batch,
       outputOf(aggregate, names.asScala.toSeq, results, timeName)))
   }
 
@@ -95,7 +98,7 @@ object WindowApi {
   /** The stream with a row for each open window; one without an end, for `.late`, if there is none. */
   private def inWindows(stream: ApiFrame, window: Windowing, late: LateBefore, time: String,
       row: Option[Seq[String]]): ApiFrame = {
-    val at = Frames.expression(quoted(time))
+    val at = if (window.processing) BatchTime(late) else Frames.expression(quoted(time))
     val end =
       if (window.session) Frames.column(SessionEnd(at, window.size))
       else if (window.slide == window.size) Frames.column(
@@ -114,12 +117,20 @@ object WindowApi {
       .select(col("*"), col(Unmarked).as(End, marked), when(closed, rest).as(Late))
   }
 
-  /** A set has no order, so that a replayed batch might give another: sort it. */
-  private def sorted(aggregate: Aggregate): Aggregate = aggregate.copy(aggregateExpressions =
-    aggregate.aggregateExpressions.map(_.transformUp {
-      case a @ AggregateExpression(set: CollectSet, _, _, _, _) if RowOrdering.isOrderable(set.child.dataType) =>
-        SortArray(a, Literal.TrueLiteral)
-    }.asInstanceOf[NamedExpression]))
+  /** The same with functions whose values a replayed batch finds again. */
+  private def replayable(aggregate: Aggregate, batch: BatchValues, columns: Seq[String]): Aggregate = {
+    val places = columns.flatMap(name => aggregate.child.output.find(_.name == name))
+    Replayable(aggregate, BatchNumber(batch) +: places)
+  }
+
+  /** An aggregation as windows do it: what is left in it that gives another value in a replay does so there, too. */
+  def replayable(made: ApiFrame): ApiFrame = Frames.like(made, Frames.plan(made) match {
+    case aggregate: Aggregate => Replayable(aggregate, Seq(BatchNumber(new BatchValues(""))))
+    case other => other
+  })
+
+  /** Whether one of the aggregates needs to know the places of rows. */
+  def needsOrder(made: ApiFrame): Boolean = Frames.plan(made).expressions.exists(_.exists(Replayable.needsOrder))
 
   /** Why these aggregates, or keys that are selected, cannot be used in windows, or null. */
   def problem(made: ApiFrame): String = {
@@ -130,7 +141,7 @@ object WindowApi {
       case _ => Nil
     }
     (constant ++ plan.expressions.flatMap(_.collect {
-      case a: AggregateExpression if a.isDistinct => s"${a.sql} is a distinct aggregate"
+      case a: AggregateExpression if Replayable.problem(a) != null => Replayable.problem(a)
       case p: PythonFuncExpression => s"${p.sql} is a Python function"
       case s: SubqueryExpression => s"${s.sql} is a subquery"
     })).headOption.orNull

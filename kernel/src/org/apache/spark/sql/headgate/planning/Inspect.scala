@@ -1,9 +1,12 @@
 package org.apache.spark.sql.headgate.planning
 
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression}
-import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateFunction, CollectSet}
+import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateFunction, CollectSet, Mode}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.types.StructType
+
+/** A function whose value is the same whenever a batch is replayed, whatever it is called. */
+trait Replays
 
 /** Looks at a user's plan before anything runs. */
 object Inspect {
@@ -44,13 +47,18 @@ object Inspect {
     if (found == null) null else found.sql
   }
 
-  /** Functions whose value depends on the order in which a shuffle delivers rows. */
+  /** Functions whose value depends on the order in which a shuffle delivers rows; windows put others in the place
+    * of most of them. */
   private val Ordered = Set("first", "first_value", "last", "last_value", "any_value", "collect_list",
-    "array_agg", "listagg", "string_agg")
+    "array_agg", "listagg", "string_agg", "max_by", "min_by", "histogram_numeric", "approx_top_k",
+    "approx_top_k_accumulate", "approx_top_k_combine", "kll_sketch_agg_bigint", "kll_sketch_agg_float",
+    "kll_sketch_agg_double", "kll_merge_agg_bigint", "kll_merge_agg_float", "kll_merge_agg_double")
 
   private def changes(e: Expression): Boolean = e match {
     case _: CollectSet => false // windows sort it
+    case _: Replays => false
     case f: AggregateFunction if Ordered(f.prettyName) => true
+    case m: Mode => m.reverseOpt.isEmpty
     case _ => !e.deterministic && e.children.forall(_.deterministic)
   }
 

@@ -44,6 +44,11 @@ object GeneratedCode {
   /** For what is itself a part of generated code, and so may outlive a task. */
   def unshared(schema: StructType): UnsafeProjection = UnsafeProjection.create(schema)
 
+  /** The same, of expressions whose references are bound. */
+  def unshared(of: Seq[Expression]): UnsafeProjection = UnsafeProjection.create(of)
+
+  def unshared(of: Seq[Expression], in: Seq[Attribute]): MutableProjection = MutableProjection.create(of.map(bound(_, in)))
+
   def predicate(of: Expression, in: Seq[Attribute]): BasePredicate = {
     val condition = bound(of, in)
     taken("predicate", Seq(condition)) {

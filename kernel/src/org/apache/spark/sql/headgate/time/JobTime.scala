@@ -72,6 +72,20 @@ final class JobTime private (private var sources: Map[String, SourceTime],
   /** What it would be if a batch found now that those without rows still have none. */
   def watermarkIfStill(now: Long): Option[Long] = watermarkAt(Some(now))
 
+  /** The watermark of one source by itself; the end of time if it is idle, since nobody waits for it then. */
+  def mark(source: String): Option[Long] = markAt(source, known)
+
+  /** What it would be if a batch found now that the source still has no rows. */
+  def markIfStill(source: String, now: Long): Option[Long] = markAt(source, Some(now))
+
+  private def markAt(source: String, until: Option[Long]): Option[Long] = sources.get(source).flatMap { s =>
+    if (s.idleSince(until).isDefined) Some(Long.MaxValue) else s.watermark
+  }
+
+  /** The newest time that a source has shown. */
+  def newest(source: String): Option[Long] =
+    sources.get(source).flatMap(s => s.watermark.map(Saturating.plus(_, s.delay)))
+
   private def watermarkAt(until: Option[Long]): Option[Long] = {
     val counting = sources.values.filter(_.idleSince(until).isEmpty)
     val marked =

@@ -23,7 +23,8 @@ final class WaitingTimes extends AccumulatorV2[JLong, JLong] {
     if (micros < least || micros == least && until > deadline) { least = micros; deadline = until }
 
   def leastMs: Option[Long] = if (isZero) None else Some(Math.floorDiv(least, 1000L))
-  def until: Option[Long] = if (isZero) None else Some(deadline)
+  /** None also if no clock decides when the row leaves. */
+  def until: Option[Long] = if (isZero || deadline == Long.MaxValue) None else Some(deadline)
 
   override def add(micros: JLong): Unit = saw(micros, Long.MinValue)
   override def isZero: Boolean = least == Long.MaxValue

@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.planning.PhysicalAggregation
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.headgate.aggregates.BatchValues
 import org.apache.spark.sql.headgate.batch.OnceABatch
 import org.apache.spark.sql.headgate.counters.Counters
 import org.apache.spark.sql.headgate.planning.PlansItself
@@ -22,11 +23,12 @@ import org.apache.spark.sql.headgate.time.Drained
  * the keys and the rows' position, for its analysis only: rows are counted one by one, in the order
  * of their source, so they come as they are.
  *
+ * @param values what a batch tells the aggregates
  * @param output keys, window_start, window_end, results, is_partial, fired_by, pane, event time;
  *               the times are those of the first and last row, the child's last two results
  */
 case class CountWindow(child: LogicalPlan, step: String, size: Long, every: Long, keys: Int,
-    stores: Seq[StoreSpec], output: Seq[Attribute]) extends UnaryNode with KeepsState with PlansItself {
+    stores: Seq[StoreSpec], values: BatchValues, output: Seq[Attribute]) extends UnaryNode with KeepsState with PlansItself {
   override def producedAttributes: AttributeSet = AttributeSet(output)
   @transient override lazy val references: AttributeSet = child.outputSet
   override def physical(session: Session, planLater: LogicalPlan => SparkPlan): SparkPlan = {
@@ -37,14 +39,14 @@ case class CountWindow(child: LogicalPlan, step: String, size: Long, every: Long
       s"the optimizer changed the state of '$step' from $stores to $layout")
     val groups = grouping.map(_.toAttribute)
     CountWindowExec(planLater(rows), step, size, every, groups.take(keys), groups(keys), functions,
-      results.drop(groups.length), stores, output, RunningBatch.of(session))
+      results.drop(groups.length), stores, values, output, RunningBatch.of(session))
   }
   override protected def withNewChildInternal(c: LogicalPlan): CountWindow = copy(child = c)
 }
 
 case class CountWindowExec(child: SparkPlan, step: String, size: Long, every: Long,
     keys: Seq[Attribute], position: Attribute, functions: Seq[AggregateExpression],
-    results: Seq[NamedExpression], stores: Seq[StoreSpec], output: Seq[Attribute],
+    results: Seq[NamedExpression], stores: Seq[StoreSpec], values: BatchValues, output: Seq[Attribute],
     @transient batch: Option[RunningBatch]) extends UnaryExecNode with StatefulStep {
 
   override def producedAttributes: AttributeSet = AttributeSet(output)
@@ -60,6 +62,7 @@ case class CountWindowExec(child: SparkPlan, step: String, size: Long, every: Lo
   override protected def doExecute(): RDD[InternalRow] = {
     batch.foreach(b => OnceABatch.check(b, step))
     metrics // created on the driver before the closure is made
+    values.number = batch.fold(0L)(_.id)
     def counter(output: String) = Counters.register(session, step, output)
     val plan = CountPlan(size, every, keys, child.output, functions, results,
       ended = batch.isDefined && Drained.of(session).now, counter("records_in"), counter("records_out"),

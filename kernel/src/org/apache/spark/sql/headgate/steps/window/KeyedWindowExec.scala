@@ -43,12 +43,18 @@ case class KeyedWindowExec(child: SparkPlan, spec: Windowing, keys: Seq[Attribut
   // a session ends when the watermark is beyond its end, or what it has would depend on the batches.
   private def behind: Long = if (spec.session) 1L else 0L
 
-  /** The watermarks of the batch before and of this one, in microseconds. */
-  @transient private lazy val watermarks: (Long, Long) = batch.fold((Long.MinValue, Long.MinValue)) { b =>
+  /**
+   * The times of the batch before and of this one, in microseconds: watermarks, or the batches' own.
+   * A clock that was set back makes no row late.
+   */
+  @transient private lazy val times: (Long, Long) = batch.fold((Long.MinValue, Long.MinValue)) { b =>
     val drained = Drained.of(session)
     def micros(millis: Long, ended: Boolean) =
       if (ended) Long.MaxValue else if (millis > 0) Saturating.micros(millis) - behind else Long.MinValue
-    (micros(b.watermarkBeforeMs, drained.before), micros(b.watermarkMs, drained.now))
+    if (spec.processing) {
+      val now = micros(b.timeMs, drained.now)
+      (math.min(micros(b.timeBeforeMs.getOrElse(0L), ended = false), now), now)
+    } else (micros(b.watermarkBeforeMs, drained.before), micros(b.watermarkMs, drained.now))
   }
 
   // a window that can close, or whose time for late rows is up, needs no new input for it
@@ -56,15 +62,17 @@ case class KeyedWindowExec(child: SparkPlan, spec: Windowing, keys: Seq[Attribut
   @transient private lazy val clockDue = new LeastDeadline
   override def shouldRunAnotherBatch(watermark: Long): Boolean = {
     val next = RunningBatch.nextWatermarkMs(session)
-    next > 0 && due.value <= Saturating.micros(next) - behind ||
-      spec.clock > 0 && clockDue.value <= System.currentTimeMillis() + JobClock.offset(session)
+    !spec.processing && next > 0 && due.value <= Saturating.micros(next) - behind ||
+      spec.byClock && clockDue.value <= System.currentTimeMillis() + JobClock.offset(session)
   }
 
   override protected def doExecute(): RDD[InternalRow] = {
     batch.foreach(b => OnceABatch.check(b, step))
     metrics // created on the driver before the closure is made
-    val (before, now) = watermarks
-    late.micros = before
+    val (before, now) = times
+    late.micros = if (spec.processing) Long.MinValue else before
+    late.number = batch.fold(0L)(_.id)
+    late.time = batch.fold(0L)(b => Saturating.micros(b.timeMs))
     sparkContext.register(due, s"headgate $step due")
     sparkContext.register(clockDue, s"headgate $step due by the clock")
     val clock = BatchClock(batch.flatMap(_.timeBeforeMs), batch.fold(0L)(_.timeMs), clockDue)

@@ -56,7 +56,8 @@ final class WindowRows(plan: WindowPlan, buffers: Buffers) {
     Seq(firedBy, pane, start)).map(_.withNullability(true))
   private val project = GeneratedCode.projection(
     plan.keys ++ Seq(start, plan.end) ++ plan.results ++
-      Seq(EqualTo(firedBy, Literal(Early, StringType)), firedBy, pane, asTime(micros(-1000L))) ++
+      Seq(EqualTo(firedBy, Literal(Early, StringType)), firedBy, pane,
+        if (spec.processing) Literal(null, TimestampType) else asTime(micros(-1000L))) ++
       plan.lateRow.map(Literal(null, _)), known)
   private val paneRow = new GenericInternalRow(3)
   private val withResults = new JoinedRow

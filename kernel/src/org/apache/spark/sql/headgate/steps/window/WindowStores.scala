@@ -2,6 +2,7 @@ package org.apache.spark.sql.headgate.steps.window
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+import org.apache.spark.sql.headgate.aggregates.Gathered
 import org.apache.spark.sql.headgate.spark.{KeyLayout, Sessions, StoreShape}
 import org.apache.spark.sql.headgate.store.StoreSpec
 import org.apache.spark.sql.types._
@@ -51,7 +52,11 @@ object WindowStores {
 
   private def buffers(functions: Seq[(AggregateExpression, String)]): Seq[StructField] = {
     val names = functions.flatMap { case (f, column) =>
-      f.aggregateFunction.aggBufferAttributes.map(a => (s"$column.${a.name}", a.dataType))
+      f.aggregateFunction match {
+        // bytes of rows of other types would be taken for rows of these
+        case g: Gathered => g.aggBufferAttributes.map(a => (s"$column.${g.buffered}", a.dataType))
+        case other => other.aggBufferAttributes.map(a => (s"$column.${a.name}", a.dataType))
+      }
     }
     names.zipWithIndex.map { case ((name, dataType), i) =>
       val before = names.take(i).count(_._1 == name)

@@ -167,7 +167,10 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
   private def tellNext(): Unit = if (!closesAll) {
     def first(it: StoredPairs): Option[Long] =
       try if (it.hasNext) Some(timeOf(it.next().key)) else None finally it.close()
-    first(between(now, Long.MaxValue)).foreach(plan.due.add(_))
+    first(between(now, Long.MaxValue)).foreach { end =>
+      if (spec.processing) plan.clock.due.add(Math.floorDiv(end, 1000L) + (if (spec.session) 1L else 0L))
+      else plan.due.add(end)
+    }
     if (spec.lateness > 0) first(between(removeTo, now)).foreach(end => plan.due.add(Saturating.plus(end, spec.lateness)))
     if (changed != null) first(changed.iterator()).foreach { end =>
       if (spec.every > 0) {

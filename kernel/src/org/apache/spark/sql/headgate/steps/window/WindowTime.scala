@@ -6,21 +6,14 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.codegen._
 import org.apache.spark.sql.catalyst.expressions.codegen.Block._
 import org.apache.spark.sql.catalyst.util.GenericArrayData
+import org.apache.spark.sql.headgate.aggregates.BatchValues
 import org.apache.spark.sql.headgate.spark.{DiffersByBatch, GeneratedCode}
 import org.apache.spark.sql.headgate.time.Saturating
 import org.apache.spark.sql.types._
 
-/**
- * The watermark before a batch, set on the driver before the tasks are sent. An object among the
- * references of generated code, never a literal: the code is compiled once, not once a batch.
- */
-final class LateBefore(val step: String) extends Serializable {
+/** What a batch tells the expressions of a window step; the watermark is that of the batch before. */
+final class LateBefore(step: String) extends BatchValues(step) {
   @volatile var micros: Long = Long.MinValue
-  override def equals(o: Any): Boolean = o match {
-    case h: LateBefore => h.step == step
-    case _ => false
-  }
-  override def hashCode: Int = step.hashCode
   override def toString: String = "watermark"
 }
 
