@@ -230,7 +230,7 @@ def add_table(
         raise GraphError(
             "versions and replicate exclude each other",
             step=name,
-            remedy="leave one of them out: rows of such a lookup wait, in the partition of their key",
+            remedy="leave one out: rows of a lookup as of a time wait where their key is",
             location=user_location(),
         )
     timed = event_time is not None and kept is None
