@@ -10,10 +10,14 @@ import os
 import sys
 from pathlib import Path
 
+from pyspark.sql import functions as F
+
 import headgate as hg
 
 ARCHIVE = Path(__file__).parents[1] / "build" / "tests" / "spark-classes.jsa"
-_QUICK = "-XX:TieredStopAtLevel=1"
+# With the first compiler alone Java keeps 48 MB for compiled code. Spark needs twice that: it would
+# drop and compile the same methods again and again.
+_QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 
 
 def java_options() -> str:
@@ -28,10 +32,15 @@ def java_options() -> str:
 @hg.job("small")
 def small(job: hg.Job) -> None:
     users = job.table("users", hg.topic("log:users", schema="id BIGINT, name STRING"), key="id")
-    orders = job.source("orders", hg.topic("log:orders", schema="n BIGINT, user BIGINT"))
+    topic = hg.topic("log:orders", schema="n BIGINT, user BIGINT, at TIMESTAMP")
+    orders = job.source("orders", topic, event_time=hg.event_time("at"))
     found = orders.lookup("users_lookup", users, on="user", into="who", missing="side")
     found.select("n", "who.name AS name").sink("enriched", hg.topic("log:enriched"))
     found.missing.sink("missing", hg.topic("log:missing"))
+    windows = orders.key_by("user").window(
+        "counts", hg.tumbling("5 minutes"), F.count("*").alias("n"), F.sum("n").alias("total")
+    )
+    windows.sink("counted", hg.topic("log:counted"))
 
 
 def make() -> None:
@@ -43,9 +52,11 @@ def make() -> None:
     new.unlink(missing_ok=True)
     os.environ["SPARK_SUBMIT_OPTS"] = f'{_QUICK} -XX:ArchiveClassesAtExit="{new}" -Xlog:cds*=off'
     with JobDriver(small) as t:
-        t.send("users", {"id": 1, "name": "Ann"}).send("orders", {"n": 1, "user": 1}).run()
-        t.send("orders", {"n": 2, "user": 2}).run()
-        assert t.state("users_lookup").all()
+        at = "2026-01-01T12:00:00Z"
+        t.send("users", {"id": 1, "name": "Ann"})
+        t.send("orders", {"n": 1, "user": 1, "at": at}).run()
+        t.send("orders", {"n": 2, "user": 2, "at": at}).crash().restore().run(drain=True)
+        assert t.state("users_lookup").all() and len(t.rows("counted")) == 2
         gateway = t.spark.sparkContext._gateway
         assert gateway is not None
         t.spark.stop()
