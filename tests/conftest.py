@@ -14,7 +14,7 @@ from tests.order import ordered
 # Drivers that tests start inherit these. `make test` has made the archive of classes. The second is
 # for Spark's own JVM, the third for the one that Spark may run before it, to write its command.
 os.environ.setdefault(VARIABLE, Use.USE)
-os.environ.setdefault("SPARK_SUBMIT_OPTS", FIRST_COMPILER)
+os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(FIRST_COMPILER))
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 

@@ -111,13 +111,7 @@ class Sinks:
 
     def leaf(self, step: str, rows: DataFrame) -> DataFrame:
         """Rows of one sink as rows of the writer."""
-        number = self.number(step)
-        struct = F.struct(*[F.col(f"`{c}`") for c in rows.columns])
-        slots = [
-            (struct if i == number else F.lit(None).cast(schema)).alias(f"r{i}")
-            for i, schema in enumerate(self.schemas)
-        ]
-        return rows.select(F.lit(number).alias(jvm.SINK), *slots)
+        return jvm.sink_rows(rows, self.number(step), self.schemas)
 
     def placed(self, rows: DataFrame, partitions: int) -> DataFrame:
         """The writer's rows where their own values put them, if a sink's tasks must not change.
@@ -150,8 +144,7 @@ class Sinks:
 
     def nothing(self, rows: DataFrame) -> DataFrame:
         """A source without rows as rows of the writer."""
-        slots = [F.lit(None).cast(s).alias(f"r{i}") for i, s in enumerate(self.schemas)]
-        return rows.select(F.lit(None).cast("int").alias(jvm.SINK), *slots)
+        return jvm.sink_rows(rows, None, self.schemas)
 
     @property
     def by_name(self) -> dict[str, Sink]:

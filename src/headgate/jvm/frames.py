@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
@@ -9,6 +10,7 @@ from pyspark.sql.types import StructType
 
 from headgate.base.schemas import has_floats
 from headgate.jvm.gateway import (
+    SINK,
     as_frame,
     java_frame,
     java_list,
@@ -21,6 +23,42 @@ def prototype(spark: SparkSession, schema: StructType) -> DataFrame:
     """An empty streaming DataFrame with these columns, for analysis only."""
     java = kernel_api(spark, "FrameApi").prototype(spark._jsparkSession, schema.json())
     return as_frame(java, spark)
+
+
+def select(df: DataFrame, columns: Sequence[str], *, where: str | None = None) -> DataFrame:
+    """Columns in SQL of the rows that a condition in SQL keeps; for names see `quoted`.
+
+    PySpark calls the JVM about ten times for every column that is put together in Python.
+    """
+    java = kernel_api(df.sparkSession, "FrameApi").select(
+        java_frame(df), json.dumps(list(columns)), where
+    )
+    return as_frame(java, df.sparkSession)
+
+
+def quoted(*names: str, alias: str | None = None) -> str:
+    """A column, or a field of one, in SQL, whatever characters its name has.
+
+    >>> quoted("row", "a b", alias="a b")
+    '`row`.`a b` AS `a b`'
+    """
+    path = ".".join(_in_quotes(name) for name in names)
+    return path if alias is None else f"{path} AS {_in_quotes(alias)}"
+
+
+def _in_quotes(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def sink_rows(df: DataFrame, number: int | None, schemas: Sequence[StructType]) -> DataFrame:
+    """Rows of the sink with this number, or of none, as rows of the writer of all sinks."""
+    java = kernel_api(df.sparkSession, "FrameApi").sinkRows(
+        java_frame(df),
+        -1 if number is None else number,
+        SINK,
+        json.dumps([schema.json() for schema in schemas]),
+    )
+    return as_frame(java, df.sparkSession)
 
 
 def stateful_part(df: DataFrame) -> str | None:

@@ -61,7 +61,7 @@ def as_frame(java: Any, spark: SparkSession) -> DataFrame:
 
 def java_list(spark: SparkSession, items: Sequence[Any]) -> Any:
     """A java.util.List with these items."""
-    made = java_view(spark).java.util.ArrayList()
+    made = JavaClass("java.util.ArrayList", spark._jvm._gateway_client)()  # type: ignore[union-attr]
     for item in items:
         made.add(item)
     return made

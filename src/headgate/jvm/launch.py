@@ -29,8 +29,12 @@ from headgate.jvm.class_archive import java_options
 from headgate.jvm.java import JavaHome
 from headgate.jvm.spark_jars import find_spark_jars
 
-FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
-"""For a JVM that lives for seconds: the second compiler costs it more than it gains."""
+FIRST_COMPILER = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m")
+"""For a JVM that lives for seconds: the second compiler costs it more than it gains.
+
+With the first one alone Java keeps 48 MB for compiled code. Spark needs twice that: it would drop
+and compile the same methods again and again.
+"""
 _SPARK = "4.2.0"
 _MEMORY, _JAVA_OPTIONS = "spark.driver.memory", "spark.driver.extraJavaOptions"
 _OPTIONS, _PORT, _SECRET = "SPARK_SUBMIT_OPTS", "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
@@ -72,7 +76,7 @@ def start_jvm(java: JavaHome, settings: Mapping[str, str], *, brief: bool = Fals
     """
     if SparkContext._gateway is not None or _PORT in os.environ:
         return
-    options = [*java_options(java), *([FIRST_COMPILER] if brief else [])]
+    options = [*java_options(java), *(FIRST_COMPILER if brief else ())]
     command = known_command(java, settings, options)
     if command is not None:
         gateway = _run(command)

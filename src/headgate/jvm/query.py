@@ -17,6 +17,15 @@ from headgate.jvm.gateway import (
 )
 
 
+def settings(spark: SparkSession) -> dict[str, str]:
+    """All settings of Spark's application.
+
+    In one call: PySpark makes several for each of them.
+    """
+    found: dict[str, str] = json.loads(kernel_api(spark, "QueryApi").settings(spark._jsparkSession))
+    return found
+
+
 def start(
     df: DataFrame,
     *,

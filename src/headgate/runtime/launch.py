@@ -6,6 +6,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
+from headgate import jvm
 from headgate.base.params import recorded, references
 from headgate.runtime.configuration import configuration
 from headgate.runtime.drive import Drive
@@ -132,6 +133,6 @@ def _record_start(
             params=given,
             parallelism=parallelism,
             master=str(execution.spark.sparkContext.master),
-            spark=dict(execution.spark.sparkContext.getConf().getAll()),
+            spark=jvm.settings(execution.spark),
         ),
     )

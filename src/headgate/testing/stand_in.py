@@ -30,9 +30,11 @@ class StandInJob(JobDef):
     @staticmethod
     def of(job: JobDef, folder: Path, real_sinks: Collection[str] = ()) -> StandInJob:
         """The stand-in of a job."""
+        # crashes of a test are those of a process: nothing waits for the disk
+        checkpoints = dataclasses.replace(job.checkpoints, durability="process")
         # a test sees the first failure, and not after the job's delays
         return StandInJob(
-            job.name, job.checkpoints, no_restart(), job.function, folder,
+            job.name, checkpoints, no_restart(), job.function, folder,
             real_sinks=frozenset(real_sinks),
         )  # fmt: skip
 

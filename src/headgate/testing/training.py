@@ -7,6 +7,7 @@ A session whose process ends starts this beside it (`python -m headgate.testing.
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -61,10 +62,11 @@ def make() -> bool:
 
 
 def _in_another_process(new: Path) -> int:
+    options = [*FIRST_COMPILER, f"-XX:ArchiveClassesAtExit={new}", QUIET]
     environment = {
         **os.environ,
         VARIABLE: Use.OFF.value,
-        "SPARK_SUBMIT_OPTS": f'{FIRST_COMPILER} -XX:ArchiveClassesAtExit="{new}" {QUIET}',
+        "SPARK_SUBMIT_OPTS": shlex.join(options),
     }
     # what a user has set for their jobs is none of ours
     for name in ("PYSPARK_SUBMIT_ARGS", "HEADGATE_MASTER", "HEADGATE_SPARK_LOG"):

@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any, Literal, TypeAlias
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from headgate import jvm
 from headgate.base.durations import Duration, parse_duration, spell_duration
@@ -63,9 +62,9 @@ class DedupeStep(Operation):
         return self.key
 
     def input_rows(self, node: Node, input: int, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-        own = [F.col(f"`{name}`") for name in rows.columns if not name.startswith(PREFIX)]
-        made = [F.col(f"`{k}`").alias(f"{_KEY}{n}") for n, k in enumerate(keys)]
-        return rows.select(*own, *made, *place(rows), time_of(rows))
+        own = [jvm.quoted(name) for name in rows.columns if not name.startswith(PREFIX)]
+        made = [jvm.quoted(k, alias=f"{_KEY}{n}") for n, k in enumerate(keys)]
+        return jvm.select(rows, [*own, *made, *place(rows), time_of(rows)])
 
     def frame(self, job: Compiling, node: Node, inputs: Sequence[DataFrame]) -> DataFrame:
         stream = union_of(with_ties(list(inputs)))
@@ -84,12 +83,11 @@ class DedupeStep(Operation):
     def outputs(
         self, job: Compiling, node: Node, base: DataFrame, carried: Sequence[str]
     ) -> dict[str, DataFrame]:
-        columns = [F.col(f"`{c}`") for c in [*node.schemas["out"].names, *carried]]
-        duplicate = F.col(_DUPLICATE)
-        found = {"out": base.where(~duplicate), "duplicates": base.where(duplicate)}
+        columns = [jvm.quoted(c) for c in [*node.schemas["out"].names, *carried]]
+        found = {"out": f"NOT {_DUPLICATE}", "duplicates": _DUPLICATE}
         return {
-            output: rows.select(*columns)
-            for output, rows in found.items()
+            output: jvm.select(base, columns, where=where)
+            for output, where in found.items()
             if job.is_read(node.step.id, output)
         }
 

@@ -28,12 +28,15 @@ OUTPUTS = ("out", "unmatched_left", "unmatched_right", "late")
 def input_frame(input: int, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
     """The rows of one side, in the columns that both share: each has its own for its rows."""
     names = [n for n in rows.columns if not n.startswith(PREFIX)]
-    return rows.select(
-        *[F.col(f"`{k}`").alias(f"{KEY}{n}") for n, k in enumerate(keys)],
-        F.lit(input).cast("tinyint").alias(INPUT),
-        *place(rows),
-        time_of(rows),
-        F.struct(*[F.col(f"`{name}`") for name in names]).alias(f"{ROW}{input}"),
+    return jvm.select(
+        rows,
+        [
+            *[jvm.quoted(k, alias=f"{KEY}{n}") for n, k in enumerate(keys)],
+            f"CAST({input} AS TINYINT) AS {INPUT}",
+            *place(rows),
+            time_of(rows),
+            f"struct({', '.join(map(jvm.quoted, names))}) AS {ROW}{input}",
+        ],
     )
 
 

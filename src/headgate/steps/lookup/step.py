@@ -183,19 +183,18 @@ class LookupStep(Operation):
     ) -> dict[str, DataFrame]:
         edge = node.step.inputs[0]
         stream = job.built.node(edge.step).schemas[edge.output]
-        before = [F.col(f"`{c}`") for c in stream.names]
-        hidden = [F.col(c) for c in carried]
-        found = F.col(FOUND)
+        before, hidden = ([jvm.quoted(c) for c in names] for names in (stream.names, carried))
         if self.take is None:
-            added = [found.alias(self.into)]
+            added = [jvm.quoted(FOUND, alias=self.into)]
         else:
             names = node.schemas["out"].names[len(stream.names) :]
-            added = [found.getField(name).alias(name) for name in names]
+            added = [jvm.quoted(FOUND, name, alias=name) for name in names]
+        columns = [*before, *added, *hidden]
         if "missing" not in node.step.outputs:
-            return {"out": base.select(*before, *added, *hidden)}
+            return {"out": jvm.select(base, columns)}
         return {
-            "out": base.where(found.isNotNull()).select(*before, *added, *hidden),
-            "missing": base.where(found.isNull()).select(*before, *hidden),
+            "out": jvm.select(base, columns, where=f"{FOUND} IS NOT NULL"),
+            "missing": jvm.select(base, [*before, *hidden], where=f"{FOUND} IS NULL"),
         }
 
     @classmethod

@@ -38,12 +38,15 @@ def input_frame(shape: Shape, input: int, rows: DataFrame, keys: Sequence[str]) 
     The rows' types stand in the null columns of the other inputs, so they are made from the graph.
     """
     taken = _taken(shape.inputs[input], rows)
-    return rows.select(
-        *[F.col(f"`{k}`").alias(f"{KEY}{n}") for n, k in enumerate(keys)],
-        F.lit(input).cast("tinyint").alias(INPUT),
-        *place(rows),
-        time_of(rows),
-        F.struct(*[F.col(f"`{name}`") for name in taken]).alias(f"{ROW}{input}"),
+    return jvm.select(
+        rows,
+        [
+            *[jvm.quoted(k, alias=f"{KEY}{n}") for n, k in enumerate(keys)],
+            f"CAST({input} AS TINYINT) AS {INPUT}",
+            *place(rows),
+            time_of(rows),
+            f"struct({', '.join(map(jvm.quoted, taken))}) AS {ROW}{input}",
+        ],
     )
 
 

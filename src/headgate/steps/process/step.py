@@ -10,9 +10,9 @@ from datetime import timedelta
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from headgate import jvm
 from headgate.base.durations import spell_duration
 from headgate.base.errors import GraphError, user_location
 from headgate.connectors.base import Expr
@@ -143,13 +143,13 @@ class ProcessStep(Operation):
         self, job: Compiling, node: Node, base: DataFrame, carried: Sequence[str]
     ) -> dict[str, DataFrame]:
         found = {}
-        hidden = [F.col(name) for name in carried]
+        hidden = [jvm.quoted(name) for name in carried]
         for number, (name, schema) in enumerate(node.schemas.items()):
             if not job.is_read(node.step.id, name) or not schema.names:
                 continue
-            column = F.col(f"{OUTPUT}{number}")
-            parts = [column.getField(c).alias(c) for c in schema.names]
-            found[name] = base.where(column.isNotNull()).select(*parts, *hidden)
+            row = f"{OUTPUT}{number}"
+            parts = [jvm.quoted(row, c, alias=c) for c in schema.names]
+            found[name] = jvm.select(base, [*parts, *hidden], where=f"{row} IS NOT NULL")
         return found
 
     @property

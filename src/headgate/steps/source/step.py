@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.types import (
     IntegerType,
     LongType,
@@ -17,6 +16,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from headgate import jvm
 from headgate.base.errors import GraphError, user_location
 from headgate.connectors.base import Source
 from headgate.graph.carried import Carrying
@@ -103,12 +103,12 @@ class SourceStep(Operation):
     def outputs(
         self, job: Compiling, node: Node, base: DataFrame, carried: Sequence[str]
     ) -> dict[str, DataFrame]:
-        columns = [F.col(f"`{c}`") for c in [*node.schemas["out"].names, *carried]]
+        columns = [jvm.quoted(c) for c in [*node.schemas["out"].names, *carried]]
         if self.malformed == "fail":
-            return {"out": base.select(*columns)}
+            return {"out": jvm.select(base, columns)}
         return {
-            "out": base.where(F.col(_BAD).isNull()).select(*columns),
-            "malformed": base.where(F.col(_BAD).isNotNull()).select(f"{_BAD}.*"),
+            "out": jvm.select(base, columns, where=f"{_BAD} IS NULL"),
+            "malformed": jvm.select(base, [f"{_BAD}.*"], where=f"{_BAD} IS NOT NULL"),
         }
 
     @classmethod

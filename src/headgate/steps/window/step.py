@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.types import (
     BooleanType,
     IntegerType,
@@ -195,14 +194,13 @@ class WindowStep(Operation):
     def outputs(
         self, job: Compiling, node: Node, base: DataFrame, carried: Sequence[str]
     ) -> dict[str, DataFrame]:
-        columns = [F.col(f"`{c}`") for c in [*node.schemas["out"].names, *carried]]
+        columns = [jvm.quoted(c) for c in [*node.schemas["out"].names, *carried]]
         if _LATE not in base.columns:
-            return {"out": base.select(*columns)}
-        late = F.col(_LATE)
-        parts = [late.getField(c).alias(c) for c in node.schemas["late"].names]
+            return {"out": jvm.select(base, columns)}
+        parts = [jvm.quoted(_LATE, c, alias=c) for c in node.schemas["late"].names]
         return {
-            "out": base.where(late.isNull()).select(*columns),
-            "late": base.where(late.isNotNull()).select(*parts),
+            "out": jvm.select(base, columns, where=f"{_LATE} IS NULL"),
+            "late": jvm.select(base, parts, where=f"{_LATE} IS NOT NULL"),
         }
 
     @classmethod

@@ -5,6 +5,8 @@ import java.util.{List => JList}
 
 import scala.jdk.CollectionConverters._
 
+import com.fasterxml.jackson.databind.ObjectMapper
+
 import org.apache.spark.sql.{DataFrame => ApiFrame, SparkSession => ApiSession}
 import org.apache.spark.sql.catalyst.plans.logical.Project
 import org.apache.spark.sql.headgate.planning.{
@@ -12,9 +14,35 @@ import org.apache.spark.sql.headgate.planning.{
 import org.apache.spark.sql.headgate.sinks.core.RowPlaces
 import org.apache.spark.sql.headgate.spark.{Frames, Sessions}
 import org.apache.spark.sql.headgate.store.NormalKeys
+import org.apache.spark.sql.functions.{col, lit, struct}
 import org.apache.spark.sql.types.{DataType, StructType}
 
 object FrameApi {
+  private val json = new ObjectMapper
+
+  /** Columns in SQL, as a JSON array, of the rows that a condition in SQL keeps: null keeps all.
+    *
+    * One call for what takes Python several for every column.
+    */
+  def select(df: ApiFrame, columnsJson: String, where: String): ApiFrame = {
+    val kept = if (where == null) df else df.where(where)
+    kept.selectExpr(texts(columnsJson).toIndexedSeq: _*)
+  }
+
+  /** A frame's rows as rows of the writer: those of the sink with this number, or of none if it is
+    * below zero.
+    */
+  def sinkRows(df: ApiFrame, number: Int, sink: String, schemasJson: String): ApiFrame = {
+    val slots = texts(schemasJson).zipWithIndex.map { case (schema, at) =>
+      val row = if (at == number) struct(df.columns.toIndexedSeq.map(name => col(s"`$name`")): _*)
+        else lit(null).cast(DataType.fromJson(schema))
+      row.as(s"r$at")
+    }
+    val place = if (number < 0) lit(null).cast("int") else lit(number)
+    df.select(place.as(sink) +: slots.toIndexedSeq: _*)
+  }
+
+  private def texts(array: String): Array[String] = json.readValue(array, classOf[Array[String]])
 
   /** An empty streaming DataFrame: steps are analysed on it while the graph is built. */
   def prototype(session: ApiSession, schemaJson: String): ApiFrame =

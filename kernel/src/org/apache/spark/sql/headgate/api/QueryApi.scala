@@ -3,6 +3,7 @@ package org.apache.spark.sql.headgate.api
 
 import java.util.UUID
 
+import com.fasterxml.jackson.databind.node.JsonNodeFactory
 import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.sql.{DataFrame => ApiFrame, SparkSession => ApiSession}
@@ -17,6 +18,13 @@ import org.apache.spark.sql.headgate.time.{Drained, JobTimes}
 import org.apache.spark.sql.streaming.{StreamingQuery, Trigger}
 
 object QueryApi {
+
+  /** The settings of Spark's application as a JSON object. */
+  def settings(session: ApiSession): String = {
+    val json = JsonNodeFactory.instance.objectNode()
+    Sessions.of(session).sparkContext.getConf.getAll.foreach { case (name, value) => json.put(name, value) }
+    json.toString
+  }
 
   /**
    * Starts a job's query; everyMs < 0: it ends when it has read what is there; 0: batches follow on each
