@@ -69,10 +69,6 @@ case class AsOfExec(left: SparkPlan, right: SparkPlan, step: String, table: Stri
       LookupCounters(counter("records_in"), counter("records_out"), unmatched, counter("state_inserted"),
         counter("state_removed"), added, removed), dropped, TaskFailures.every(session))
     runTasks[AsOfTask](left.execute(), Some(right.execute()))((_, opened, stream, rows, finished) =>
-      new AsOfTask(plan, opened, stream, rows, task => {
-        longMetric("headgateCacheHits") += task.cacheHits
-        longMetric("headgateCacheBytes") += task.cacheBytes
-        finished(task)
-      }))
+      new AsOfTask(plan, opened, stream, rows, finished))
   }
 }

@@ -47,8 +47,8 @@ final class AsOfTask(plan: AsOfPlan, opened: OpenStores, stream: Iterator[Intern
   private val atOf = LookupTask.indexOf(plan.at, plan.left)
   private val riderAt = plan.rider.fold(-1)(LookupTask.indexOf(_, plan.left))
 
-  def cacheHits: Long = versions.hits
-  def cacheBytes: Long = versions.bytes
+  override def sums: Seq[(String, Long)] =
+    Seq("headgateCacheHits" -> versions.hits, "headgateCacheBytes" -> versions.bytes)
 
   applyTableRows()
   private val released = waiting.release()
