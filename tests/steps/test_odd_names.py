@@ -31,7 +31,7 @@ def odd_names(job: hg.Job) -> None:
     counts = first.key_by("user").window(
         "counts", hg.tumbling("1 minute"), F.sum("select").alias("the sum")
     )
-    counts.select("user", "`the sum`").sink("counts", hg.topic("log:counts"))
+    counts.select("user", "`the sum`").sink("counted", hg.topic("log:counted"))
     counts.late.sink("late", hg.topic("log:late"))
 
 
@@ -58,7 +58,7 @@ def test_names_that_sql_has_to_quote_pass_every_step(job_driver: Make) -> None:
     assert plain(t.rows("missing")) == [{"the id": 2, "user": "bob", "select": 20}]
     assert plain(t.rows("again")) == [{"the id": 1, "user": "ann", "select": 10}]
     t.advance_watermark("events", "2026-01-01T12:05:00").run()
-    assert sorted((r["user"], r["the sum"]) for r in t.rows("counts")) == [
+    assert sorted((r["user"], r["the sum"]) for r in t.rows("counted")) == [
         ("ann", 40),
         ("bob", 20),
     ]

@@ -248,13 +248,13 @@ def test_metrics_parse_and_are_true(made: Homes, client: TestClient) -> None:
     name = "headgate_checkpoint_duration_seconds"
     assert value(name, f"{name}_count", job="restored") == 1
     assert value(name, f"{name}_bucket", job="restored", le="+Inf") == 1
-    name = "headgate_sink_latency_seconds"  # of the job that runs
-    late = {(s.labels["job"], s.labels["step"]) for s in families[name].samples}
+    latency = "headgate_sink_latency_seconds"  # of the job that runs
+    late = {(s.labels["job"], s.labels["step"]) for s in families[latency].samples}
     shown = get(client, "/jobs/running")["latency"]
     assert late == {("running", sink["sink"]) for sink in shown} and late
     for _, step in late:
-        half = value(name, name, job="running", step=step, quantile="0.5")
-        assert 0 < half <= value(name, name, job="running", step=step, quantile="0.99")
+        half = value(latency, latency, job="running", step=step, quantile="0.5")
+        assert 0 < half <= value(latency, latency, job="running", step=step, quantile="0.99")
     types = {family.name: family.type for family in families.values()}
     assert types["headgate_checkpoints"] == "counter" and types[name] == "histogram"
 
