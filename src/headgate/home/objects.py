@@ -11,6 +11,7 @@ import builtins
 import contextlib
 import io
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -32,7 +33,7 @@ class ObjectFiles:
     def __init__(self, url: StoreUrl) -> None:
         self.place = url
         self.url = url.address()
-        self._bucket = open_bucket(StoreUrl(url.kind, url.bucket, "", url.options))
+        self.bucket = open_bucket(StoreUrl(url.kind, url.bucket, "", url.options))
 
     def location(self, path: str = "") -> str:
         """The path as Spark takes it."""
@@ -60,7 +61,7 @@ class ObjectFiles:
 
         key = self.place.key(path)
         with self._clear("list", path):
-            found = obstore.list_with_delimiter(self._bucket, key or None)
+            found = obstore.list_with_delimiter(self.bucket, key or None)
         objects = [one["path"] for one in found["objects"] if one["path"] != key]
         names = {name.rpartition("/")[2] for name in [*objects, *found["common_prefixes"]]}
         return [name for name in names if name]
@@ -76,7 +77,7 @@ class ObjectFiles:
 
         with self._clear("read", path):
             try:
-                found = obstore.get(self._bucket, self.place.key(path))
+                found = obstore.get(self.bucket, self.place.key(path))
                 data = bytes(found.bytes())
             except FileNotFoundError:
                 return None
@@ -87,7 +88,7 @@ class ObjectFiles:
         import obstore
 
         with self._clear("read", path):
-            found = obstore.get(self._bucket, self.place.key(path))
+            found = obstore.get(self.bucket, self.place.key(path))
         return cast(BinaryIO, io.BufferedReader(_Chunks(iter(found))))
 
     def size(self, path: str) -> int | None:
@@ -100,13 +101,13 @@ class ObjectFiles:
         import obstore
 
         with self._clear("write", path):
-            obstore.put(self._bucket, self.place.key(path), text.encode("utf-8"))
+            obstore.put(self.bucket, self.place.key(path), text.encode("utf-8"))
 
     def write_if(self, path: str, text: str, version: Any) -> bool:
         """Write a file if it is still that version, or is not there if that is None.
 
         The store decides. A client that did not get its answer asks again and then meets its own
-        object: one that holds this very text counts as written.
+        object, and that counts as not written: the caller reads again and finds its change.
         """
         import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
@@ -114,9 +115,9 @@ class ObjectFiles:
         mode: Any = "create" if version is None else version
         with self._clear("write", path):
             try:
-                obstore.put(self._bucket, self.place.key(path), text.encode("utf-8"), mode=mode)
+                obstore.put(self.bucket, self.place.key(path), text.encode("utf-8"), mode=mode)
             except (AlreadyExistsError, PreconditionError, FileNotFoundError):
-                return self.read_text(path) == text
+                return False
         return True
 
     def sync(self, path: str) -> None:
@@ -131,16 +132,16 @@ class ObjectFiles:
         import obstore
 
         with self._clear("delete", path), contextlib.suppress(FileNotFoundError):
-            obstore.delete(self._bucket, self.place.key(path))
+            obstore.delete(self.bucket, self.place.key(path))
 
     def delete_tree(self, path: str) -> None:
         """Delete a folder if it is there."""
         import obstore
 
         with self._clear("delete", path), contextlib.suppress(FileNotFoundError):
-            for found in obstore.list(self._bucket, self.place.key(path) or None):
+            for found in obstore.list(self.bucket, self.place.key(path) or None):
                 if found:
-                    obstore.delete(self._bucket, [one["path"] for one in found])
+                    obstore.delete(self.bucket, [one["path"] for one in found])
 
     def modified(self, path: str) -> float | None:
         """When a file was last written."""
@@ -153,7 +154,7 @@ class ObjectFiles:
 
         key = self.place.key(path)
         with self._clear("list", path):
-            found = [one for some in obstore.list(self._bucket, key or None) for one in some]
+            found = [one for some in obstore.list(self.bucket, key or None) for one in some]
         # obstore leaves the slash at the end of a name out; the home has no empty files
         names = sorted(one["path"] for one in found if one["size"] > 0 and one["path"] != key)
         for name in names:
@@ -167,11 +168,12 @@ class ObjectFiles:
         """A copy by the store from the same bucket, else through this process."""
         import obstore
 
-        if isinstance(source, ObjectFiles) and source._bucket is self._bucket:
-            self._copy(source.place.key(path), target)
+        if getattr(source, "bucket", None) is self.bucket:  # also behind files that wait
+            self._copy(cast(ObjectFiles, source).place.key(path), target)
             return
         with self._clear("write", target), source.open(path) as data:
-            obstore.put(self._bucket, self.place.key(target), data, chunk_size=_COPY_CHUNK)
+            chunks = iter(partial(data.read, _COPY_CHUNK), b"")
+            obstore.put(self.bucket, self.place.key(target), chunks)
 
     @contextlib.contextmanager
     def locked(self, path: str, *, timeout: float = 10.0) -> Iterator[bool]:
@@ -182,14 +184,14 @@ class ObjectFiles:
         import obstore
 
         with self._clear("write", target):
-            obstore.copy(self._bucket, key, self.place.key(target))
+            obstore.copy(self.bucket, key, self.place.key(target))
 
     def _head(self, path: str) -> Any:
         import obstore
 
         with self._clear("read", path):
             try:
-                return obstore.head(self._bucket, self.place.key(path))
+                return obstore.head(self.bucket, self.place.key(path))
             except FileNotFoundError:
                 return None
 
@@ -197,7 +199,7 @@ class ObjectFiles:
         import obstore
 
         with self._clear("list", path):
-            pages = obstore.list(self._bucket, self.place.key(path) or None)
+            pages = obstore.list(self.bucket, self.place.key(path) or None)
             return any(one["size"] > 0 for page in pages for one in page)
 
     @contextlib.contextmanager

@@ -55,7 +55,10 @@ def launch(execution: Execution, options: RunOptions, parallelism: int) -> Drive
             message=reset.text,
         )  # fmt: skip
     recorder = Recorder(
-        chosen.run, compiled.graph.sources, history=execution.job.checkpoints.records_kept
+        chosen.run,
+        compiled.graph.sources,
+        history=execution.job.checkpoints.records_kept,
+        ours=execution.lease.verify,
     )
     recorder.recover()
     execution.drive = Drive(

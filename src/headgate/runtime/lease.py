@@ -134,7 +134,9 @@ class Lease:
         """Take the lease and keep it; refused if another live process has it."""
         silent = self._observe(self._job.read().lease)
 
-        def taken(old: JobRecord) -> JobRecord:
+        def taken(old: JobRecord) -> JobRecord | None:
+            if self._is_ours(old):
+                return None  # it was written, and the store's answer got lost
             is_new = old.lease is not None and (silent is None or old.lease != silent)
             if old.lease is not None and is_new and is_live(old.lease, clock=self._clock):
                 raise _refusal(self._job, old.lease, self._clock.now())
@@ -234,6 +236,14 @@ class Lease:
         if others:
             self._lose(_taken(self._job, others[0]))
         return not others
+
+    def verify(self) -> bool:
+        """Look into the home whether the lease is still ours: this process may have been frozen."""
+        with contextlib.suppress(StorageError):  # nobody can have written what cannot be read
+            record = self._job.read()
+            if self.lost is None and not self._is_ours(record):
+                self._lose(_taken(self._job, record.lease))
+        return self.lost is None
 
     def _is_ours(self, record: JobRecord) -> bool:
         return record.lease is not None and record.lease.owner.token == self.owner.token

@@ -25,7 +25,7 @@ def handle_failure(execution: Execution, drive: Drive, error: Exception) -> Head
     failure = jvm.explain_failure(error)
     failure = name_broker(failure, kafka_reads(execution.built))
     failure = execution.patience.named(failure)
-    if failure.reason is Reason.LEASE_LOST or execution.lease.lost is not None:
+    if failure.reason is Reason.LEASE_LOST or not execution.lease.verify():
         raise LeaseLostError(execution.lease.lost or failure.sentence)
     with suppress(StorageError):  # the query was lost to the same disk: its start tries again
         drive.recorder.recover()

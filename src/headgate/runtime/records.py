@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
@@ -51,9 +51,20 @@ class _Journal:
 class Recorder:
     """Writes one record for each committed batch of a run, in order, each exactly once."""
 
-    def __init__(self, run: RunHome, sources: Sequence[str], *, history: int | None = None) -> None:
-        """`history` says how many records are kept; without it none is packed or deleted."""
+    def __init__(
+        self,
+        run: RunHome,
+        sources: Sequence[str],
+        *,
+        history: int | None = None,
+        ours: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`history` says how many records are kept; without it none is packed or deleted.
+
+        `ours` looks whether the run is still this driver's.
+        """
         self._run = run
+        self._ours = ours
         self._history = history
         self._unpacked = history is not None  # an older Headgate may have left many files
         self._sources = tuple(sources)
@@ -67,7 +78,10 @@ class Recorder:
 
         The kernel writes a batch's journal before Spark commits the batch, so no count is lost.
         """
-        return [self._recovered(batch) for batch in self._missing()]
+        missing = self._missing()
+        if missing and not self._ours():
+            return []  # they are another driver's, which took the job over while we were frozen
+        return [self._recovered(batch) for batch in missing]
 
     def observe(self, progresses: Iterable[Mapping[str, Any]]) -> list[CheckpointRecord]:
         """Write the records of batches that have ended, from their progress."""
