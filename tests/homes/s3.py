@@ -18,6 +18,7 @@ from urllib.parse import unquote
 from headgate.brokers.process import free_port
 
 _REQUEST = re.compile(r'"(?P<method>[A-Z]+) (?P<path>\S*) HTTP/1\.1" (?P<status>\d+)')
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # of answers other than 200
 KEYS = {
     "AWS_ACCESS_KEY_ID": "test-key",
     "AWS_SECRET_ACCESS_KEY": "test-secret",
@@ -66,7 +67,7 @@ class S3Server:
     @staticmethod
     def parse(log: str) -> Iterator[tuple[str, str]]:
         """The kind and the path of each request in a log."""
-        for match in _REQUEST.finditer(log):
+        for match in _REQUEST.finditer(_COLOURS.sub("", log)):
             method, path = match["method"], match["path"]
             if not path.startswith("/moto-api"):
                 listing = method == "GET" and "list-type=2" in path

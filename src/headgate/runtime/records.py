@@ -65,6 +65,7 @@ class Recorder:
         """
         self._run = run
         self._ours = ours
+        self._journal_from: int | None = None
         self._history = history
         self._unpacked = history is not None  # an older Headgate may have left many files
         self._sources = tuple(sources)
@@ -182,11 +183,16 @@ class Recorder:
         return record
 
     def _delete_journal(self, record: CheckpointRecord) -> None:
+        """Delete what is in records; a listing a batch would be one request more in a bucket."""
         folder = f"{self._run.path}/journal"
-        for name in self._run.files.list(folder):
-            stem = name.removesuffix(".json")
-            if stem.isdigit() and int(stem) < record.id:
-                self._run.files.delete(f"{folder}/{name}")
+        if self._journal_from is None:
+            stems = (name.removesuffix(".json") for name in self._run.files.list(folder))
+            old = [int(stem) for stem in stems if stem.isdigit() and int(stem) < record.id]
+        else:
+            old = list(range(self._journal_from, record.id))
+        for batch in old:
+            self._run.files.delete(f"{folder}/{batch:010d}.json")
+        self._journal_from = record.id
 
     def _pack(self, record: CheckpointRecord) -> None:
         """Pack old records when another range is complete, or when there was more to pack."""
