@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from headgate.base.errors import UsageError
+from headgate.brokers.process import free_port
 from headgate.cli.common import Ui
 from headgate.cli.submit import submit_command
 from headgate.connectors.log.files import Record, TopicFiles
@@ -35,6 +37,14 @@ if __name__ == "__main__":
 """
 
 
+def _ready(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as answer:
+            return bool(json.load(answer)["ok"])
+    except OSError:  # not there yet, or 503
+        return False
+
+
 @pytest.mark.slow
 def test_a_submitted_job_stops_with_a_savepoint(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(APP)
@@ -42,15 +52,17 @@ def test_a_submitted_job_stops_with_a_savepoint(cluster: Cluster, tmp_path: Path
     TopicFiles(tmp_path / "rows").append([Record(json.dumps({"n": n})) for n in range(100)])
     home = Home(str(tmp_path / "home")).job("copied")
     sets = ["--set", f"rows=log:{tmp_path}/rows", "--set", f"out=log:{tmp_path}/out"]
+    port = free_port()
     with open(tmp_path / "said", "w") as said:
         process = subprocess.Popen(
             [sys.executable, "-m", "headgate.cli.main", "submit", "app.py", "--home", "home", *sets,
-             "--grace", "2 minutes", "--", *cluster.flags(fail_every=0)],
+             "--grace", "2 minutes", "--health-port", str(port), "--",
+             *cluster.flags(fail_every=0)],
             cwd=tmp_path, stdout=said, stderr=said, start_new_session=True,
         )  # fmt: skip
     try:
         until = time.monotonic() + 180
-        while not ((run := home.current()) and run.checkpoint_ids()):
+        while not (_ready(port) and (run := home.current()) and run.checkpoint_ids()):
             assert process.poll() is None, (tmp_path / "said").read_text()[-3000:]
             assert time.monotonic() < until, (tmp_path / "said").read_text()[-3000:]
             time.sleep(0.2)
