@@ -142,7 +142,7 @@ bench: bench-lookup bench-windows bench-join bench-process bench-savepoint bench
 bench-windows: setup $(BENCH) ## counts in 5-minute windows: Headgate, Spark's own aggregation, Java Flink
 	@$(BIN)/python -m bench.windows
 
-bench-join: setup ## two streams joined in time: Headgate, Spark's own stream-stream join
+bench-join: setup $(BENCH) ## two streams joined in time: Headgate, Spark's own stream-stream join, Java Flink
 	@$(BIN)/python -m bench.join
 
 bench-process: setup $(BENCH) ## running counts in Python: Headgate, Spark's transformWithState, PyFlink

@@ -205,7 +205,7 @@ def sliding(
     >>> str(sliding("10 minutes", every="1 minute"))
     'sliding 10 minutes every 1 minute'
     >>> str(sliding("1 hour", every="20 minutes", offset="5 minutes"))
-    'sliding 60 minutes every 20 minutes offset 5 minutes'
+    'sliding 1 hour every 20 minutes offset 5 minutes'
     """
     length = _positive(size, "the window's size")
     step = _positive(every, "the window's every")
