@@ -14,7 +14,6 @@ import duckdb
 
 from headgate.connectors.log.files import TopicFiles
 
-SQL = Path(__file__).parent / "sql"
 _TABLES = {
     "person": ("persons", "id BIGINT, name VARCHAR, emailAddress VARCHAR, creditCard VARCHAR, "
                "city VARCHAR, state VARCHAR, dateTime TIMESTAMP, extra VARCHAR"),
@@ -25,6 +24,12 @@ _TABLES = {
             "dateTime TIMESTAMP, extra VARCHAR"),
     "side_input": ("side_input", "key BIGINT, value VARCHAR"),
 }  # fmt: skip
+
+
+def sql_of(query: int) -> str:
+    """The SQL of a query."""
+    path = Path(__file__).parent / "sql" / f"q{query}.sql"
+    return path.read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class Truth:
     """The topics of a folder as tables of DuckDB.
 
     >>> with Truth(Path("data/nexmark")) as truth:  # doctest: +SKIP
-    ...     truth.compare_topic(0, Path("data/nexmark/q0")).equal
+    ...     truth.compare_topic(sql_of(0), Path("data/nexmark/q0")).equal
     True
     """
 
@@ -100,9 +105,9 @@ class Truth:
             ")) AS p_time FROM bid_at"
         )
 
-    def compare_topic(self, query: int, out: Path) -> Compared:
+    def compare_topic(self, sql: str, out: Path) -> Compared:
         """The rows of a topic; of records with keys the latest of each that is not deleted."""
-        columns = self._wanted(query)
+        columns = self._wanted(sql)
         folder = TopicFiles(out)
         if not folder.exists():
             return self._compared(None)
@@ -116,16 +121,15 @@ class Truth:
             paths = sorted(out.glob("partition-*/*.jsonl"))
         return self._compared(_read_json(paths, columns) if paths else None)
 
-    def compare_csv(self, query: int, out: Path) -> Compared:
+    def compare_csv(self, sql: str, out: Path) -> Compared:
         """The rows of a sink of CSV files."""
-        columns = self._wanted(query)
+        columns = self._wanted(sql)
         paths = sorted(str(path) for path in out.glob("batch=*/part-*"))
         read = f"read_csv({paths!r}, header = false, columns = {_struct(columns)})"
         return self._compared(read if paths else None)
 
-    def _wanted(self, query: int) -> str:
+    def _wanted(self, sql: str) -> str:
         """Run the query; its columns."""
-        sql = (SQL / f"q{query}.sql").read_text(encoding="utf-8")
         self._db.execute(f"CREATE OR REPLACE TABLE wanted AS {sql}")
         described = self._db.execute("DESCRIBE wanted").fetchall()
         return ", ".join(f"{name} {kind}" for name, kind, *_ in described)
@@ -144,8 +148,8 @@ class Truth:
             for name in ("missing", "unexpected")
             for row in self._db.execute(f"FROM {name} LIMIT 3").fetchall()
         ]
-        counts = [self._count(name) for name in ("wanted", "missing", "unexpected")]
-        return Compared(*counts, examples=tuple(examples))
+        wanted, missing, unexpected = map(self._count, ("wanted", "missing", "unexpected"))
+        return Compared(wanted, missing, unexpected, tuple(examples))
 
     def _count(self, table: str) -> int:
         found: Any = self._db.execute(f"SELECT count(*) FROM {table}").fetchone()
