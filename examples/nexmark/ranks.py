@@ -21,10 +21,10 @@ def bids_by_rank() -> Iterator[Column]:
 
 def distinct_by_rank(column: str) -> Iterator[Column]:
     """COUNT(DISTINCT column), and the same FILTER (WHERE ...) for each level of price."""
-    yield F.size(F.collect_set(column)).alias(f"total_{column}s")
+    yield F.count_distinct(F.col(column)).alias(f"total_{column}s")
     for rank, level in RANKS.items():
         found = F.when(F.expr(level), F.col(column))
-        yield F.size(F.collect_set(found)).alias(f"{rank}_{column}s")
+        yield F.count_distinct(found).alias(f"{rank}_{column}s")
 
 
 def by_rank() -> list[Column]:
