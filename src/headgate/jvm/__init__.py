@@ -16,8 +16,10 @@ from headgate.jvm.brokers import (
 from headgate.jvm.failure import explain_failure, failure_report, failure_text
 from headgate.jvm.frames import (
     carry,
+    columns_read,
     count,
     is_chain,
+    name_of,
     nondeterministic_part,
     normal_keys,
     numbered,
@@ -42,6 +44,7 @@ from headgate.jvm.gateway import (
     jar,
 )
 from headgate.jvm.operators import (
+    aggregate,
     count_window,
     decode,
     dedupe,
@@ -85,10 +88,12 @@ __all__ = [
     "SINK",
     "TICKS",
     "WATERMARKS",
+    "aggregate",
     "arm_crash",
     "await_readable",
     "await_sections",
     "carry",
+    "columns_read",
     "committed_batches",
     "count",
     "count_window",
@@ -110,6 +115,7 @@ __all__ = [
     "kafka_topic_ids",
     "kafka_topics",
     "lookup",
+    "name_of",
     "need_kafka",
     "need_pulsar",
     "nondeterministic_part",

@@ -174,6 +174,35 @@ def count_window(
     return as_frame(java, spark)
 
 
+def aggregate(
+    stream: DataFrame,
+    *,
+    spec: Mapping[str, Any],
+    keys: Sequence[str],
+    names: Sequence[str],
+    time: str | None,
+    aggregates: Sequence[Column],
+    having: Column | None,
+    deleted: str,
+) -> DataFrame:
+    """The aggregates of all rows of each key so far, as changes; `deleted` is true in deletions.
+
+    `time` is the column with the event time, if keys are forgotten by it.
+    """
+    spark = stream.sparkSession
+    java = kernel_api(spark, "AggregateApi").apply(
+        java_frame(stream),
+        json.dumps(dict(spec)),
+        java_list(spark, keys),
+        java_list(spark, names),
+        time,
+        java_list(spark, [java_column(c) for c in aggregates]),
+        None if having is None else java_column(having),
+        deleted,
+    )
+    return as_frame(java, spark)
+
+
 def unkeyed(stream: DataFrame, name: str) -> DataFrame:
     """The stream with a key, under a name, that is the same for all rows."""
     spark = stream.sparkSession

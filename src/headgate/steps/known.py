@@ -1,5 +1,6 @@
 """Headgate's own kinds, all of them: importing this module makes them known by name."""
 
+from headgate.steps.aggregate import AggregateStep
 from headgate.steps.dedupe import DedupeStep
 from headgate.steps.join import JoinStep
 from headgate.steps.lookup import LookupStep, TableStep
@@ -12,6 +13,7 @@ from headgate.steps.stateless.union import Union
 from headgate.steps.window import WindowStep
 
 __all__ = [
+    "AggregateStep",
     "DedupeStep",
     "Drop",
     "JoinStep",

@@ -28,12 +28,12 @@ from headgate.compile.rows import union_of
 from headgate.connectors.base import Expr
 from headgate.graph.analysis import analysed, column, expression_text
 from headgate.graph.compiling import Compiling
-from headgate.graph.hidden import EVENT_TIME, POSITION
+from headgate.graph.hidden import DELETED, EVENT_TIME, POSITION
 from headgate.graph.model import Edge
 from headgate.graph.operation import Fit, Operation, Shape
 from headgate.graph.plan import Node
 from headgate.graph.port import Port
-from headgate.steps.lookup.table import DELETED, Table, TableStep, expressions, key_types
+from headgate.steps.lookup.table import Table, TableStep, expressions, key_types
 from headgate.steps.lookup.ttl import Ttl, fit_of
 from headgate.steps.lookup.wait import Wait
 

@@ -16,7 +16,7 @@ from headgate.base.errors import GraphError, user_location
 from headgate.connectors.base import Expr, Source
 from headgate.graph.analysis import analysed, column, expression_text
 from headgate.graph.compiling import Compiling
-from headgate.graph.hidden import POSITION
+from headgate.graph.hidden import DELETED, POSITION
 from headgate.graph.operation import Operation, RawSource, Shape
 from headgate.graph.plan import Node, Plan
 from headgate.steps.lookup.ttl import Ttl, ttl_of
@@ -24,7 +24,6 @@ from headgate.steps.source.raw import decoded, made_by_function, source_schema
 from headgate.steps.source.times import EventTime
 from headgate.steps.source.watermark import Watermark, watermark_of
 
-DELETED = "__hg_deleted"
 KEY = "__hg_k"
 """Stands before the number of a key's part in the name of its column."""
 

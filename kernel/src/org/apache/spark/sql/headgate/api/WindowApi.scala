@@ -8,11 +8,12 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.sql.{Column, DataFrame => ApiFrame}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
-import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, EventTimeWatermark, Filter, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Filter, LogicalPlan, Project}
 import org.apache.spark.sql.functions.{col, count, explode, lit, max, min, struct, when}
 import org.apache.spark.sql.headgate.spark.Frames
+import org.apache.spark.sql.headgate.steps.core.{Aggregation, OneKey}
 import org.apache.spark.sql.headgate.steps.window.{
-  CountStores, CountWindow, IsClosed, KeyedWindow, LateBefore, OneKey, OpenWindowEnd, OpenWindowEnds, PackedRow, SessionEnd, Windowing}
+  CountStores, CountWindow, IsClosed, KeyedWindow, LateBefore, OpenWindowEnd, OpenWindowEnds, PackedRow, SessionEnd, Windowing}
 import org.apache.spark.sql.types._
 
 object WindowApi {
@@ -64,7 +65,7 @@ object WindowApi {
     val keyNames = keys.asScala.toSeq
     val at = Option(time).map(quoted).getOrElse(lit(null).cast(TimestampType))
     val all = aggregates.asScala.toSeq ++ Seq(min(at).as(First), max(at).as(Last))
-    val made = stream.select(col("*"), quoted(position).as(Place, marked))
+    val made = stream.select(col("*"), quoted(position).as(Place, Aggregation.marked))
       .groupBy((keyNames :+ Place).map(quoted): _*).agg(all.head, all.tail: _*)
     val aggregate = sorted(Frames.plan(made).asInstanceOf[Aggregate])
     val results = aggregate.output.slice(keyNames.length + 1, aggregate.output.length - 2)
@@ -87,9 +88,6 @@ object WindowApi {
         column(timeName, TimestampType))
   }
 
-  /** Spark wants a column with a watermark among those that a stream is grouped by. */
-  private def marked: Metadata = new MetadataBuilder().putLong(EventTimeWatermark.delayKey, 0L).build()
-
   private def quoted(name: String): Column = col(s"`$name`")
 
   /** The stream with a row for each open window; one without an end, for `.late`, if there is none. */
@@ -111,11 +109,11 @@ object WindowApi {
       case None => lit(true)
     }
     stream.select(col("*"), end.as(Unmarked)) // an exploded column keeps no metadata
-      .select(col("*"), col(Unmarked).as(End, marked), when(closed, rest).as(Late))
+      .select(col("*"), col(Unmarked).as(End, Aggregation.marked), when(closed, rest).as(Late))
   }
 
   /** A set has no order, so that a replayed batch might give another: sort it. */
-  private def sorted(aggregate: Aggregate): Aggregate = aggregate.copy(aggregateExpressions =
+  private[api] def sorted(aggregate: Aggregate): Aggregate = aggregate.copy(aggregateExpressions =
     aggregate.aggregateExpressions.map(_.transformUp {
       case a @ AggregateExpression(set: CollectSet, _, _, _, _) if RowOrdering.isOrderable(set.child.dataType) =>
         SortArray(a, Literal.TrueLiteral)
