@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headgate.api.job import Job, JobDef, job
     from headgate.api.stream import (
+        Changes,
         Deduped,
         Joined,
         Keyed,
@@ -120,6 +121,8 @@ _WHERE = {
         "job",
     ),
     "headgate.api.stream": (
+        "Changes",
+        "Changes",
         "Deduped",
         "Joined",
         "Keyed",
@@ -248,6 +251,7 @@ __all__ = [
     "ArrowProcess",
     "Batch",
     "Between",
+    "Changes",
     "Checkpoints",
     "ColumnState",
     "ConsoleSink",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any, Literal
 
 from pyspark.sql import Column, DataFrame
@@ -16,13 +17,15 @@ from headgate.graph.keys import key_fields
 from headgate.graph.operation import Transform
 from headgate.graph.plan import Node, Plan
 from headgate.graph.port import KeyedPort, Port
+from headgate.steps.aggregate import add_aggregate
 from headgate.steps.dedupe import add_dedupe
 from headgate.steps.join import Between, SameWindow, Unmatched, Within, add_join
-from headgate.steps.lookup import Table, Wait, add_lookup
+from headgate.steps.lookup import Table, Wait, add_changes_table, add_lookup
 from headgate.steps.process.declare import SideOutput
 from headgate.steps.process.own_kind import StepKind, add_own_step
 from headgate.steps.sink import add_sink
 from headgate.steps.stateless import add_columns_step, add_transform, add_union
+from headgate.steps.top import add_top
 from headgate.steps.window import Panes, Trigger, Window, add_window
 
 
@@ -80,7 +83,9 @@ class Stream:
         headgate.base.errors.GraphError: ...
         """
         made = column(condition)
-        return self._stateless("where", lambda df: df.where(made), expression_text(condition))
+        text = expression_text(condition)
+        node = add_columns_step(self._port, "where", lambda df: df.where(made), text, made)
+        return self._next(node)
 
     def with_columns(self, **columns: Expr) -> Stream:
         """Add columns, or replace those of the same name.
@@ -218,7 +223,43 @@ class Stream:
         return self._next(add_columns_step(self._port, kind, apply, expression))
 
     def _next(self, node: Node) -> Stream:
-        return Stream(Port(self._plan, node))
+        port = Port(self._plan, node)
+        return Stream(port) if node.changes is None else Changes(port)
+
+
+class Changes(Stream):
+    """Upserts and deletions by key: a row replaces the one before it that has the same key.
+
+    Made by `aggregate` and `top`. Changes go to sinks that know keys; select, where, with_columns
+    and drop may come before, as long as they keep the key's columns. A row that a where does not
+    let pass deletes what there was of its key.
+
+    >>> visits = job.source("visits", hg.topic("log:visits", schema="page STRING"))
+    >>> counts = visits.key_by("page").aggregate("counts", F.count("*").alias("n"))
+    >>> counts.where("n > 10").key
+    ('page',)
+    >>> counts.sink("counted", hg.topic("log:counts", key="page"))
+    """
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns by which a row replaces another.
+
+        >>> counts.key
+        ('page',)
+        """
+        return self._port.node.changes or ()
+
+    def as_table(self, name: str | None = None) -> Table:
+        """The latest row of each key, for lookups in the same job.
+
+        A lookup sees the changes of its own batch. The table's name is by default that of the step
+        with `_table` behind it.
+
+        >>> visits.lookup("so_far", counts.as_table(), on="page", take=["n"]).columns
+        ['page', 'n']
+        """
+        return add_changes_table(self._port, name)
 
 
 class SourceStream(Stream):
@@ -459,6 +500,43 @@ class Keyed:
         """
         return Deduped(Port(self._keyed.port.plan, add_dedupe(self._keyed, name, within)))
 
+    def aggregate(
+        self,
+        name: str,
+        *aggregates: Column,
+        emit: Trigger | None = None,
+        having: Expr | None = None,
+        ttl: Duration | None = None,
+    ) -> Changes:
+        """Aggregate all rows of each key, and tell each result that changed.
+
+        Each batch gives at most one row for a key: the key and the aggregates, if they are not as
+        they were told last. With `emit=hg.every(...)` changes are told when time has passed a
+        multiple of the interval: event time if the stream has one and the clock is not
+        "processing", else the time of batches. `having` says which results are there: a key that
+        falls out is deleted. A key that gets no rows for the time of `ttl` is forgotten, and its
+        row deleted; time goes by event time if the stream has one, else by batches.
+
+        >>> keyed.aggregate("totals", F.count("*").alias("n"), having="n > 1", ttl="1 day").columns
+        ['page', 'n']
+        """
+        node = add_aggregate(
+            self._keyed, name, aggregates, emit=_emit(name, emit), having=having, ttl=ttl
+        )
+        return Changes(Port(self._keyed.port.plan, node))
+
+    def top(self, name: str, n: int, *, by: Expr | Sequence[Expr]) -> Changes:
+        """The first rows of each key in an order, with their rank, as changes by key and rank.
+
+        Rows that are alike in the order come by their place in the source. Of a stream of changes
+        an update replaces the row before it, and a deletion lets the next one move up.
+
+        >>> keyed.top("newest", 3, by=F.desc("at")).columns
+        ['page', 'rank', 'id', 'at']
+        """
+        order = [by] if isinstance(by, str | Column) else list(by)
+        return Changes(Port(self._keyed.port.plan, add_top(self._keyed, name, n, order)))
+
     def step(self, name: str, kind: StepKind) -> Processed:
         """A step of a kind of your own.
 
@@ -476,6 +554,23 @@ class Keyed:
         ['value']
         """
         return Processed(Port(self._keyed.port.plan, add_own_step(self._keyed, name, kind)))
+
+
+def _emit(step: str, emit: object) -> tuple[timedelta, bool] | None:
+    """The interval in which changes are told, and whether it is of event time."""
+    if emit is None:
+        return None
+    if isinstance(emit, Trigger):
+        config = emit.config()
+        if config["type"] == "every":
+            return timedelta(microseconds=config["interval_us"]), config["clock"] == "event"
+    raise GraphError(
+        "emit must be hg.every(...)",
+        step=step if isinstance(step, str) else None,
+        got=str(emit),
+        remedy='for instance hg.every("10 seconds"), or leave it out for an update each batch',
+        location=user_location(),
+    )
 
 
 def _within(step: str, within: object) -> Within:

@@ -15,7 +15,7 @@ from headgate.base.schemas import has_floats
 from headgate.compile.rows import Arrival
 from headgate.connectors.base import Expr, Sink
 from headgate.graph.analysis import column
-from headgate.graph.hidden import CARRIED, PREFIX
+from headgate.graph.hidden import CARRIED, DELETED, PREFIX
 from headgate.graph.operation import Shape
 from headgate.graph.plan import BuiltJob, Node
 from headgate.jvm.python_sinks import BatchWriter
@@ -43,6 +43,8 @@ def sink_row(arrival: Arrival) -> DataFrame:
     sink = _sink_of(arrival.node)
     made = sink.hidden_columns()
     hidden = [c for c in CARRIED if c in arrival.rows.columns]
+    # whether a change deletes is a part of the record
+    told = [F.col(DELETED)] if DELETED in arrival.rows.columns else []
     rows = arrival.rows.drop(*hidden) if hidden else arrival.rows
     if not made:
         return rows
@@ -57,8 +59,8 @@ def sink_row(arrival: Arrival) -> DataFrame:
         for part, expression in made.items()
     ]
     # a sink that makes its own value needs nothing of the row
-    columns = [] if "value" in made else [c for c in rows.columns if c != _KEY]
-    return rows.select(*parts, *[F.col(f"`{c}`") for c in columns])
+    columns = [] if "value" in made else [c for c in rows.columns if c not in (_KEY, DELETED)]
+    return rows.select(*parts, *told, *[F.col(f"`{c}`") for c in columns])
 
 
 _KEY = "__hg_normal_key"
@@ -85,6 +87,13 @@ def _sink_of(node: Node) -> Sink:
     return node.operation.sink
 
 
+def _parts_of(node: Node) -> list[str]:
+    """The parts of a sink's records that its rows begin with, in their order."""
+    parts = list(_sink_of(node).hidden_columns())
+    changes = DELETED in node.schemas["parts"].names
+    return [*parts, DELETED.removeprefix(PREFIX)] if changes else parts
+
+
 @dataclass(frozen=True)
 class Sinks:
     """The sinks of a job, numbered in the order in which they were written."""
@@ -99,8 +108,9 @@ class Sinks:
         schemas = []
         for node in nodes:
             (edge,) = node.step.inputs
-            hidden = node.schemas["parts"].fields if _sink_of(node).hidden_columns() else []
-            own_value = PREFIX + "value" in [f.name for f in hidden]
+            parts = _parts_of(node)
+            hidden = [node.schemas["parts"][PREFIX + part] for part in parts]
+            own_value = "value" in parts
             rows = [] if own_value else job.node(edge.step).schemas[edge.output].fields
             schemas.append(StructType(hidden + rows))
         return Sinks(nodes, tuple(schemas))
@@ -170,7 +180,6 @@ class Sinks:
     def spec(self, writer: Writer) -> dict[str, Any]:
         """What the kernel's writer reads."""
         sinks: list[dict[str, Any]] = [
-            _sink_of(n).spec().to_json(n.step.id, hidden=list(_sink_of(n).hidden_columns()))
-            for n in self.nodes
+            _sink_of(n).spec().to_json(n.step.id, hidden=_parts_of(n)) for n in self.nodes
         ]
         return {**asdict(writer), "sinks": sinks}

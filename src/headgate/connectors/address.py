@@ -114,6 +114,10 @@ class Topic(Source, Sink):
         return self._sink.hidden_columns()
 
     @property
+    def takes_changes(self) -> bool:
+        return self._sink.takes_changes
+
+    @property
     def by_task(self) -> bool:
         return self._sink.by_task
 

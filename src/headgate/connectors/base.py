@@ -146,6 +146,11 @@ class Sink:
         return True
 
     @property
+    def takes_changes(self) -> bool:
+        """Whether it knows keys, and can write that the row of a key is deleted."""
+        return False
+
+    @property
     def by_task(self) -> bool:
         """Whether each task commits its own part, so that a task's rows must never change."""
         return False

@@ -136,6 +136,11 @@ class Operation:
         """The columns that make the key of the records that it reads, if they have one."""
         return ()
 
+    @property
+    def takes_changes(self) -> bool:
+        """Whether it may read a stream of changes, in which a row may replace one before it."""
+        return False
+
     def check(self) -> None:
         """Raise if what it reads or writes can never be read or written."""
 

@@ -27,6 +27,8 @@ class Node:
     step: Step
     operation: Operation
     schemas: Mapping[str, StructType]
+    changes: tuple[str, ...] | None = None
+    """If the rows of its output are changes: the columns by which one replaces another."""
 
 
 @dataclass(frozen=True)
@@ -112,10 +114,12 @@ class Plan:
         named: bool = True,
         state_schema: str = "",
         state_key: Sequence[str] = (),
+        changes: Sequence[str] | None = None,
     ) -> Node:
         """Write a step down.
 
         `schemas` has the columns of its outputs, `schema` those to show if they are others.
+        `changes` is the key of its rows if they are changes.
         """
         step = Step(
             id=name,
@@ -139,8 +143,10 @@ class Plan:
         for edge in step.inputs:
             before = self.node(edge.step)
             before.operation.check_reader(before, edge.output, name)
+            if before.changes is not None and not operation.takes_changes:
+                raise changes_refused(edge.step, name, operation.kind)
         protect_settings(_settings(operation))
-        node = Node(step, operation, schemas)
+        node = Node(step, operation, schemas, None if changes is None else tuple(changes))
         self.nodes.append(node)
         return node
 
@@ -158,9 +164,24 @@ class Plan:
         """The finished, frozen job."""
         # last, when all secrets are known
         nodes = tuple(replace(n, step=n.step.without_secrets()) for n in self.nodes)
-        sources = tuple(n.step.id for n in nodes if n.operation.shape in _READS)
+        sources = tuple(
+            n.step.id for n in nodes if n.operation.shape in _READS and not n.step.inputs
+        )
         steps, texts = tuple(n.step for n in nodes), tuple(redact(text) for text in warnings)
         return BuiltJob(Graph(self.job, steps, sources, texts), nodes, frozenset(self.secrets))
+
+
+def changes_refused(changes: str, reader: str, kind: str = "") -> GraphError:
+    """The error for a step that would take an update for one more row."""
+    what = f"{'an' if kind[0] in 'aeio' else 'a'} {kind} step" if kind else "this step"
+    return GraphError(
+        f"the rows of '{changes}' are changes: an update replaces the row before it, and"
+        f" {what} would take both for rows of their own",
+        step=reader,
+        remedy="write them to a topic with a key, or read them by a lookup with .as_table(); for"
+        f" other results begin with the stream before '{changes}'",
+        location=user_location(),
+    )
 
 
 def _settings(operation: Operation) -> Mapping[str, Any]:

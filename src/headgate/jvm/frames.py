@@ -90,6 +90,18 @@ def carry(base: DataFrame, top: DataFrame, column: str) -> DataFrame | None:
     return None if java is None else as_frame(java, spark)
 
 
+def name_of(base: DataFrame, top: DataFrame, column: str) -> str | None:
+    """What the rows of `top` call a column of `base` that they show as it is."""
+    api = kernel_api(base.sparkSession, "FrameApi")
+    found = api.nameOf(java_frame(base), java_frame(top), column)
+    return None if found is None else str(found)
+
+
+def columns_read(df: DataFrame) -> list[str]:
+    """The columns that a select reads."""
+    return python_list(kernel_api(df.sparkSession, "FrameApi").columnsRead(java_frame(df)))
+
+
 def tee(df: DataFrame) -> DataFrame:
     """Mark a repartitioned stream as shared, so that it is computed once."""
     return as_frame(kernel_api(df.sparkSession, "FrameApi").tee(java_frame(df)), df.sparkSession)

@@ -163,10 +163,13 @@ def needs_order(aggregated: DataFrame) -> bool:
     return bool(_window_api(aggregated.sparkSession).needsOrder(java_frame(aggregated)))
 
 
-def replayable(aggregated: DataFrame) -> DataFrame:
-    """The aggregation as a window does it: most of its values are the same in a replay."""
+def replayable(aggregated: DataFrame, *, ordered: bool) -> DataFrame:
+    """The aggregation as a step does it: most of its values are the same in a replay.
+
+    With `ordered` the step knows the places of rows.
+    """
     spark = aggregated.sparkSession
-    return as_frame(_window_api(spark).replayable(java_frame(aggregated)), spark)
+    return as_frame(_window_api(spark).replayable(java_frame(aggregated), ordered), spark)
 
 
 def window(
@@ -231,6 +234,70 @@ def count_window(
         time if time in stream.columns else None,
         java_list(spark, [java_column(c) for c in aggregates]),
         time,
+    )
+    return as_frame(java, spark)
+
+
+def aggregate(
+    stream: DataFrame,
+    *,
+    spec: Mapping[str, Any],
+    keys: Sequence[str],
+    names: Sequence[str],
+    time: str | None,
+    aggregates: Sequence[Column],
+    having: Column | None,
+    deleted: str,
+) -> DataFrame:
+    """The aggregates of all rows of each key so far, as changes; `deleted` is true in deletions.
+
+    `time` is the column with the event time, if keys are forgotten by it.
+    """
+    spark = stream.sparkSession
+    java = kernel_api(spark, "AggregateApi").apply(
+        java_frame(stream),
+        json.dumps(dict(spec)),
+        java_list(spark, keys),
+        java_list(spark, names),
+        time,
+        java_list(spark, [java_column(c) for c in aggregates]),
+        None if having is None else java_column(having),
+        deleted,
+    )
+    return as_frame(java, spark)
+
+
+def top(
+    stream: DataFrame,
+    *,
+    step: str,
+    n: int,
+    keys: Sequence[str],
+    names: Sequence[str],
+    ids: Sequence[str],
+    row: Sequence[str],
+    place: Sequence[str],
+    by: Sequence[Column],
+    rank: str,
+    deleted: str,
+) -> DataFrame:
+    """The first `n` rows of each key, as changes by key and rank.
+
+    `ids` are the columns by which rows of the stream replace each other, if they do.
+    """
+    spark = stream.sparkSession
+    java = kernel_api(spark, "TopApi").apply(
+        java_frame(stream),
+        step,
+        n,
+        java_list(spark, keys),
+        java_list(spark, names),
+        java_list(spark, ids),
+        java_list(spark, row),
+        java_list(spark, place),
+        java_list(spark, [java_column(c) for c in by]),
+        rank,
+        deleted,
     )
     return as_frame(java, spark)
 

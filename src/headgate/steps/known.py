@@ -1,18 +1,22 @@
 """Headgate's own kinds, all of them: importing this module makes them known by name."""
 
+from headgate.steps.aggregate import AggregateStep
 from headgate.steps.dedupe import DedupeStep
 from headgate.steps.join import JoinStep
-from headgate.steps.lookup import AsOfStep, LookupStep, TableStep
+from headgate.steps.lookup import AsOfStep, ChangesTable, LookupStep, TableStep
 from headgate.steps.process.step import ProcessStep
 from headgate.steps.sink import SinkStep
 from headgate.steps.source import SourceStep
 from headgate.steps.stateless.columns import Drop, Select, Where, WithColumns
 from headgate.steps.stateless.transform import Transform
 from headgate.steps.stateless.union import Union
+from headgate.steps.top import TopStep
 from headgate.steps.window import WindowStep
 
 __all__ = [
+    "AggregateStep",
     "AsOfStep",
+    "ChangesTable",
     "DedupeStep",
     "Drop",
     "JoinStep",
@@ -22,6 +26,7 @@ __all__ = [
     "SinkStep",
     "SourceStep",
     "TableStep",
+    "TopStep",
     "Transform",
     "Union",
     "Where",

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StringType, StructType
 
 from headgate.api.job import JobDef
 from headgate.base.settings import no_restart
 from headgate.connectors.base import Source
 from headgate.connectors.log.connector import LogSink, LogSource
 from headgate.connectors.log.files import TopicFiles
+from headgate.graph.hidden import DELETED, PREFIX
 from headgate.graph.operation import Operation
 from headgate.graph.plan import BuiltJob, Node, Plan
 
@@ -70,11 +72,16 @@ class StandInJob(JobDef):
             source = LogSource(str(topic.path), node.schemas["out"])
             return self._with(node, operation.reading(source))
         if operation.sink is not None and name not in self.real_sinks:
-            # rows as they are, with no key or value
-            return self._with(node, operation.writing(LogSink(str(self.sink(name).path))))
+            # rows as they are, with no key or value; changes need their key
+            path, parts = str(self.sink(name).path), node.schemas["parts"]
+            if DELETED not in parts.names:
+                return self._with(node, operation.writing(LogSink(path)))
+            keyed = StructType().add(PREFIX + "key", StringType()).add(parts[DELETED])
+            made = dataclasses.replace(node, schemas={**node.schemas, "parts": keyed})
+            return self._with(made, operation.writing(LogSink(path, key=operation.sink.key)))
         return node
 
     @staticmethod
     def _with(node: Node, operation: Operation) -> Node:
         step = dataclasses.replace(node.step, address=operation.address, config=operation.config())
-        return Node(step, operation, node.schemas)
+        return dataclasses.replace(node, step=step, operation=operation)

@@ -60,6 +60,10 @@ class KafkaSink(Sink):
     def exactly_once(self) -> bool:
         return self.delivery == "exactly_once"
 
+    @property
+    def takes_changes(self) -> bool:
+        return True
+
     def describe(self) -> str:
         return f"kafka://{self.servers}/{self.topic}"
 

@@ -90,6 +90,10 @@ class LogSink(Sink):
     key: Expr | None = None
     options: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def takes_changes(self) -> bool:
+        return True
+
     def describe(self) -> str:
         return f"log:{self.path}"
 

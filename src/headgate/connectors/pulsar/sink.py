@@ -64,6 +64,10 @@ class PulsarSink(Sink):
     def exactly_once(self) -> bool:
         return self.delivery == "exactly_once"
 
+    @property
+    def takes_changes(self) -> bool:
+        return True
+
     def describe(self) -> str:
         return address_of(self.url, self.topic)
 

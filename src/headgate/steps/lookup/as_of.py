@@ -16,12 +16,12 @@ from headgate.connectors.base import Expr
 from headgate.graph.analysis import analysed, column, expression_text
 from headgate.graph.carried import check_carried, has_carried
 from headgate.graph.compiling import Compiling
-from headgate.graph.hidden import EVENT_TIME, POSITION
+from headgate.graph.hidden import DELETED, EVENT_TIME, POSITION
 from headgate.graph.operation import Fit
 from headgate.graph.plan import Node
 from headgate.graph.port import Port
 from headgate.steps.lookup.step import FOUND, LookupStep, Missing
-from headgate.steps.lookup.table import DELETED, Table
+from headgate.steps.lookup.table import Table
 from headgate.steps.lookup.versions import Versions
 from headgate.steps.lookup.wait import Wait
 

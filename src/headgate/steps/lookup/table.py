@@ -16,7 +16,7 @@ from headgate.base.errors import GraphError, user_location
 from headgate.connectors.base import Expr, Source
 from headgate.graph.analysis import analysed, column, expression_text
 from headgate.graph.compiling import Compiling
-from headgate.graph.hidden import POSITION
+from headgate.graph.hidden import DELETED, POSITION
 from headgate.graph.operation import Operation, RawSource, Shape
 from headgate.graph.plan import Node, Plan
 from headgate.steps.lookup.ttl import Ttl, ttl_of
@@ -25,7 +25,6 @@ from headgate.steps.source.raw import decoded, made_by_function, source_schema
 from headgate.steps.source.times import EventTime
 from headgate.steps.source.watermark import Watermark, watermark_of
 
-DELETED = "__hg_deleted"
 _SINCE_FORMAT_2 = (
     "ttl_ms", "ttl_clock", "event_time", "out_of_orderness_ms", "idle_after_ms", "replicate",
     "keep_ms",
@@ -34,8 +33,28 @@ KEY = "__hg_k"
 """Stands before the number of a key's part in the name of its column."""
 
 
+class TableOperation(Operation):
+    """What lookups ask of a table: its changes, by key."""
+
+    shape = Shape.TABLE
+    key: tuple[Expr, ...]
+    ttl: Ttl | None = None
+    replicate: bool = False
+    versions: Versions | None = None
+
+    @property
+    def key_texts(self) -> list[str]:
+        """The parts of the key as they were written."""
+        return [expression_text(key) for key in self.key]
+
+    @property
+    def key_columns(self) -> list[str]:
+        """The columns of the table's changes that hold the parts of the key."""
+        return [f"{KEY}{number}" for number in range(len(self.key))]
+
+
 @dataclass(frozen=True)
-class TableStep(Operation):
+class TableStep(TableOperation):
     """Reads a changelog; the keys and `delete_when` are over its columns."""
 
     reads: RawSource
@@ -46,7 +65,6 @@ class TableStep(Operation):
     replicate: bool = False
     versions: Versions | None = None
     kind = "table"
-    shape = Shape.TABLE
 
     @property
     def source(self) -> RawSource:
@@ -88,18 +106,8 @@ class TableStep(Operation):
         return None if self.watermark is None else self.watermark.for_kernel()
 
     @property
-    def key_texts(self) -> list[str]:
-        """The parts of the key as they were written."""
-        return [expression_text(key) for key in self.key]
-
-    @property
     def record_key(self) -> Sequence[str]:
         return self.key_texts
-
-    @property
-    def key_columns(self) -> list[str]:
-        """The columns of the table's changes that hold the parts of the key."""
-        return [f"{KEY}{number}" for number in range(len(self.key))]
 
     def keys(self, input: int) -> tuple[Expr, ...]:
         return tuple(self.key_columns)
@@ -187,9 +195,9 @@ class Table:
         return self._node.schemas["out"]
 
     @property
-    def _step(self) -> TableStep:
+    def _step(self) -> TableOperation:
         operation = self._node.operation
-        assert isinstance(operation, TableStep)
+        assert isinstance(operation, TableOperation)
         return operation
 
     @property

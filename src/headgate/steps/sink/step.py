@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import BooleanType, StructField, StructType
 
+from headgate import jvm
 from headgate.base.errors import GraphError, user_location
 from headgate.connectors.base import Expr, Sink
 from headgate.graph.analysis import analysed, column, expression_text
-from headgate.graph.hidden import PREFIX
+from headgate.graph.hidden import DELETED, PREFIX
 from headgate.graph.operation import Operation, Shape
 from headgate.graph.plan import Node
 from headgate.graph.port import Port
@@ -44,6 +45,10 @@ class SinkStep(Operation):
     def labels(self) -> Mapping[str, str]:
         return {**self.parts, **{name: str(value) for name, value in self.to.config().items()}}
 
+    @property
+    def takes_changes(self) -> bool:
+        return True
+
     def check(self) -> None:
         self.to.check()
 
@@ -69,6 +74,9 @@ def add_sink(port: Port, name: str, sink: Sink) -> Node:
     parts = StructType()
     for part, expression in sink.hidden_columns().items():
         parts = parts.add(_part(port, name, sink, part, expression))
+    if port.node.changes is not None:
+        _check_changes(port, name, sink, port.node.changes)
+        parts = parts.add(DELETED, BooleanType())
     with _located(name):
         sink.check_rows(port.schema)
     texts = {
@@ -91,6 +99,37 @@ def _part(port: Port, step: str, sink: Sink, part: str, expression: Expr) -> Str
     port.plan.note_changing(step, typed)
     with _located(step):
         return StructField(PREFIX + part, sink.hidden_type(part, typed.schema[0].dataType))
+
+
+def _check_changes(port: Port, step: str, sink: Sink, key: tuple[str, ...]) -> None:
+    """Refuse a sink that could not find the row that a change replaces or deletes."""
+    columns = ", ".join(key) or "no column, as there is one row in all"
+    written = f"'{key[0]}'" if len(key) == 1 else f"'to_json(struct({', '.join(key)}))'"
+    remedy = f"give it a key: key={written}" if key else "give it a key that is always the same"
+    if not sink.takes_changes:
+        raise GraphError(
+            f"the rows of '{port.node.step.id}' are changes by {columns}, and this sink cannot"
+            " delete or replace a row",
+            step=step,
+            got=sink.describe(),
+            remedy="write them to a topic with a key, whose reader has the newest row of each",
+            location=user_location(),
+        )
+    read: list[str] = []
+    if sink.key is not None:
+        made = column(sink.key)
+        read = jvm.columns_read(
+            analysed(port.prototype(), step, lambda df: df.select(made), "the sink's key")
+        )
+    if sink.key is None or set(read) != set(key):
+        raise GraphError(
+            f"the sink's key must be made of {columns}, by which the rows of"
+            f" '{port.node.step.id}' are changes",
+            step=step,
+            got="no key" if sink.key is None else expression_text(sink.key),
+            remedy=remedy,
+            location=user_location(),
+        )
 
 
 @contextmanager

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from headgate import jvm
 from headgate.base.errors import GraphError, user_location
 from headgate.graph.analysis import analysed
 from headgate.graph.carried import Carrying
-from headgate.graph.hidden import CARRIED, EVENT_TIME, POSITION
+from headgate.graph.hidden import CARRIED, DELETED, EVENT_TIME, POSITION
 from headgate.graph.operation import Operation, Shape, Transform
 from headgate.graph.plan import Node
 from headgate.graph.port import Port
@@ -27,8 +28,12 @@ class Stateless(Operation):
     shape = Shape.STATELESS
     apply: Transform
 
+    @property
+    def takes_changes(self) -> bool:
+        return True
+
     def through(self, node: Node, rows: DataFrame) -> DataFrame:
-        hidden = [c for c in CARRIED if c in rows.columns]
+        hidden = [c for c in (*CARRIED, DELETED) if c in rows.columns]
         made = self.apply(rows.drop(*hidden) if hidden else rows)
         for name in hidden:
             # rows that are made anew have lost it, and nothing behind them needs it
@@ -73,10 +78,18 @@ class Select(_Columns):
     one_for_one = True
 
 
+@dataclass(frozen=True)
 class Where(_Columns):
-    """The rows for which a condition is true."""
+    """The rows for which a condition is true; a change that does not meet it is a deletion."""
 
+    condition: Column | None = None
     kind = "where"
+
+    def through(self, node: Node, rows: DataFrame) -> DataFrame:
+        if DELETED not in rows.columns or self.condition is None:
+            return super().through(node, rows)
+        falls_out = ~F.coalesce(self.condition, F.lit(False))
+        return rows.withColumn(DELETED, F.col(DELETED) | falls_out)
 
 
 class WithColumns(_Columns):
@@ -93,10 +106,12 @@ class Drop(_Columns):
     one_for_one = True
 
 
-_STEPS: Mapping[str, type[_Columns]] = {s.kind: s for s in (Select, Where, WithColumns, Drop)}
+_STEPS: Mapping[str, type[_Columns]] = {s.kind: s for s in (Select, WithColumns, Drop)}
 
 
-def add_columns_step(port: Port, kind: str, apply: Transform, expression: str) -> Node:
+def add_columns_step(
+    port: Port, kind: str, apply: Transform, expression: str, condition: Column | None = None
+) -> Node:
     """Write a select, where, with_columns or drop down; it gets a name from its place."""
     plan = port.plan
     result = analysed(port.prototype(), port.step, apply, f"the {kind}")
@@ -110,5 +125,35 @@ def add_columns_step(port: Port, kind: str, apply: Transform, expression: str) -
         )
     name = plan.unnamed(port.step, kind)
     plan.note_changing(name, result)
-    operation = _STEPS[kind](apply, expression)
-    return plan.add(name, operation, {"out": result.schema}, inputs=[port.edge], named=False)
+    if condition is None:
+        operation, changes = _STEPS[kind](apply, expression), kept_key(port, apply, port.step)
+    else:
+        operation, changes = Where(apply, expression, condition), port.node.changes
+    return plan.add(
+        name,
+        operation,
+        {"out": result.schema},
+        inputs=[port.edge],
+        named=False,
+        changes=changes,
+    )
+
+
+def kept_key(port: Port, apply: Transform, step: str) -> tuple[str, ...] | None:
+    """If rows are changes: what their key is called behind a step, which must show it as it is."""
+    if port.node.changes is None:
+        return None
+    base = port.prototype()
+    made = apply(base)
+    names = [(column, jvm.name_of(base, made, column)) for column in port.node.changes]
+    for column, name in names:
+        if name is None:
+            raise GraphError(
+                f"the rows of '{port.node.step.id}' are changes by"
+                f" {', '.join(port.node.changes)}, and {column} would be lost",
+                step=step,
+                remedy="keep the columns of the key as they are, under any name, and all rows:"
+                " use where for a condition",
+                location=user_location(),
+            )
+    return tuple(name for _, name in names if name is not None)

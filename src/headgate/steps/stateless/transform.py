@@ -16,7 +16,7 @@ from headgate.graph.analysis import analysed
 from headgate.graph.operation import Transform as Function
 from headgate.graph.plan import Node
 from headgate.graph.port import Port
-from headgate.steps.stateless.columns import Stateless
+from headgate.steps.stateless.columns import Stateless, kept_key
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ def add_transform(port: Port, name: str, function: Callable[[DataFrame], DataFra
         )
     plan.note_changing(name, result)
     operation = Transform(function, _code(function))
-    return plan.add(name, operation, {"out": result.schema}, inputs=[port.edge])
+    changes = kept_key(port, function, name)
+    return plan.add(name, operation, {"out": result.schema}, inputs=[port.edge], changes=changes)
 
 
 def _code(function: Callable[..., Any]) -> str:

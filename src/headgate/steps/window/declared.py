@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql.types import BooleanType, StructField, StructType
 
 from headgate import jvm
@@ -18,8 +17,6 @@ from headgate.graph.hidden import PREFIX
 from headgate.graph.plan import Plan
 from headgate.steps.window.kinds import AfterCount, Every, Trigger, When
 
-_ALIAS = re.compile(r" as (`[^`]+`|[^()]+)$", re.IGNORECASE)
-
 
 def wrong(step: str, what: str, got: object, remedy: str) -> GraphError:
     """An error about something that a user gave to a window."""
@@ -29,41 +26,6 @@ def wrong(step: str, what: str, got: object, remedy: str) -> GraphError:
 def micros(duration: timedelta) -> int:
     """A duration in microseconds."""
     return duration // timedelta(microseconds=1)
-
-
-def results(
-    plan: Plan, prototype: DataFrame, aggregates: Sequence[Column], step: str
-) -> tuple[list[StructField], bool]:
-    """The columns of the aggregates, and whether one of them depends on the places of rows."""
-    if not aggregates:
-        raise GraphError(
-            "a window must have at least one aggregate",
-            step=step,
-            remedy='give at least one, for instance F.count("*").alias("n")',
-            location=user_location(),
-        )
-    for aggregate in aggregates:
-        if not isinstance(aggregate, Column):
-            remedy = 'give one, for instance F.sum("price").alias("total")'
-            raise wrong(step, "an aggregate must be a Column", aggregate, remedy)
-        if not _ALIAS.search(expression_text(aggregate)):
-            raise GraphError(
-                f"the aggregate {expression_text(aggregate)} must have a name",
-                step=step,
-                remedy='give it one with .alias("..."): its state is found by it',
-                location=user_location(),
-            )
-    found = analysed(prototype, step, lambda df: df.groupBy().agg(*aggregates), "an aggregate")
-    problem = jvm.window_problem(found)
-    if problem is not None:
-        raise GraphError(
-            f"{problem}, which windows cannot use",
-            step=step,
-            remedy="use another aggregate function",
-            location=user_location(),
-        )
-    plan.note_changing(step, jvm.replayable(found))
-    return [StructField(f.name, f.dataType) for f in found.schema.fields], jvm.needs_order(found)
 
 
 def trigger_spec(

@@ -23,6 +23,7 @@ from headgate.base.errors import GraphError, user_location
 from headgate.compile.keys import key_columns
 from headgate.compile.rows import union_of
 from headgate.connectors.base import Expr
+from headgate.graph.aggregates import results
 from headgate.graph.analysis import column, expression_text
 from headgate.graph.carried import Carrying, check_carried
 from headgate.graph.compiling import Compiling
@@ -32,7 +33,7 @@ from headgate.graph.operation import Fit, Operation, Shape
 from headgate.graph.plan import Node
 from headgate.graph.port import KeyedPort
 from headgate.steps.window import format_1
-from headgate.steps.window.declared import check_names, micros, results, trigger_spec, wrong
+from headgate.steps.window.declared import check_names, micros, trigger_spec, wrong
 from headgate.steps.window.kinds import CountWindow, Every, TimeWindow, Trigger, Window
 
 Panes = Literal["accumulating", "discarding"]
@@ -308,7 +309,7 @@ def add_window(
         check_carried(plan, port.node, port.output, name, EVENT_TIME)
     prototype = port.prototype()
     fields = key_fields(plan, prototype, keyed.keys, name)
-    made, ordered = results(plan, prototype, aggregates, name)
+    made, ordered = results(plan, prototype, aggregates, name, "a window")
     if ordered:
         check_carried(plan, port.node, port.output, name, POSITION, may_lack=True)
     spec, conditions = trigger_spec(plan, name, triggers, made)

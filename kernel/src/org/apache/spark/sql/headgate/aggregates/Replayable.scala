@@ -16,7 +16,10 @@ import org.apache.spark.sql.types._
  * distinct aggregates, which Spark computes by expanding its plan and not in streams.
  */
 object Replayable {
-  /** @param order columns of the aggregation's child by which rows came, the first ones first */
+  /**
+   * @param order columns of the aggregation's child by which rows came, the first ones first; where none are known,
+   *              functions that go by them stay what they are
+   */
   def apply(aggregate: Aggregate, order: Seq[Expression]): Aggregate = {
     val plan = EliminateDistinct(aggregate).asInstanceOf[Aggregate]
     plan.copy(aggregateExpressions =
@@ -41,14 +44,14 @@ object Replayable {
   }
 
   private def rewriting(order: Seq[Expression]): PartialFunction[Expression, Expression] = {
-    case a @ AggregateExpression(First(value, ignoreNulls), _, _, _, _) => nearest(a, value, ignoreNulls, order, Min(_))
-    case a @ AggregateExpression(AnyValue(value, ignoreNulls), _, _, _, _) => nearest(a, value, ignoreNulls, order, Min(_))
-    case a @ AggregateExpression(Last(value, ignoreNulls), _, _, _, _) => nearest(a, value, ignoreNulls, order, Max(_))
+    case a @ AggregateExpression(First(value, ignoreNulls), _, _, _, _) if order.nonEmpty => nearest(a, value, ignoreNulls, order, Min(_))
+    case a @ AggregateExpression(AnyValue(value, ignoreNulls), _, _, _, _) if order.nonEmpty => nearest(a, value, ignoreNulls, order, Min(_))
+    case a @ AggregateExpression(Last(value, ignoreNulls), _, _, _, _) if order.nonEmpty => nearest(a, value, ignoreNulls, order, Max(_))
     case a if isSet(a) => SortArray(a, Literal.TrueLiteral)
     case a @ AggregateExpression(f, _, true, _, _) =>
       val (inputs, of) = apart(f, 0)
       a.copy(aggregateFunction = Gathered(inputs.map(NormalKeys.of), of, 0), isDistinct = false)
-    case a @ AggregateExpression(f, _, false, _, _) if needsOrder(f) =>
+    case a @ AggregateExpression(f, _, false, _, _) if order.nonEmpty && needsOrder(f) =>
       val (inputs, of) = apart(f, order.length)
       a.copy(aggregateFunction = Gathered(order ++ inputs, of, order.length))
     case MaxBy(value, by) if RowOrdering.isOrderable(value.dataType) => TiedBy(value, by, greatest = true)

@@ -93,4 +93,13 @@ object FrameApi {
     val below = Frames.plan(base)
     Carry.through(Frames.plan(top), below, Frames.column(below, name)).map(Frames.like(base, _)).orNull
   }
+
+  /** What the rows of `top` call a column of `base` that they show as it is, or null. */
+  def nameOf(base: ApiFrame, top: ApiFrame, name: String): String = {
+    val below = Frames.plan(base)
+    Carry.nameOf(Frames.plan(top), below, Frames.column(below, name)).orNull
+  }
+
+  /** The columns of its child that a projection reads. */
+  def columnsRead(df: ApiFrame): JList[String] = Frames.plan(df).references.toSeq.map(_.name).distinct.asJava
 }

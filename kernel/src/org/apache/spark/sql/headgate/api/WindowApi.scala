@@ -8,12 +8,13 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.sql.{Column, DataFrame => ApiFrame}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
-import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, EventTimeWatermark, Filter, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Filter, LogicalPlan, Project}
 import org.apache.spark.sql.functions.{col, count, explode, lit, max, min, struct, when}
 import org.apache.spark.sql.headgate.aggregates.{BatchNumber, BatchTime, BatchValues, Replayable}
 import org.apache.spark.sql.headgate.spark.Frames
+import org.apache.spark.sql.headgate.steps.core.{Aggregation, OneKey}
 import org.apache.spark.sql.headgate.steps.window.{
-  CountStores, CountWindow, IsClosed, KeyedWindow, LateBefore, OneKey, OpenWindowEnd, OpenWindowEnds, PackedRow, SessionEnd, Windowing}
+  CountStores, CountWindow, IsClosed, KeyedWindow, LateBefore, OpenWindowEnd, OpenWindowEnds, PackedRow, SessionEnd, Windowing}
 import org.apache.spark.sql.types._
 
 object WindowApi {
@@ -66,7 +67,7 @@ object WindowApi {
     val keyNames = keys.asScala.toSeq
     val at = Option(time).map(quoted).getOrElse(lit(null).cast(TimestampType))
     val all = aggregates.asScala.toSeq ++ Seq(min(at).as(First), max(at).as(Last))
-    val made = stream.select(col("*"), quoted(position).as(Place, marked))
+    val made = stream.select(col("*"), quoted(position).as(Place, Aggregation.marked))
       .groupBy((keyNames :+ Place).map(quoted): _*).agg(all.head, all.tail: _*)
     val batch = new BatchValues(step)
     val aggregate = replayable(Frames.plan(made).asInstanceOf[Aggregate], batch, Seq(position))
@@ -90,9 +91,6 @@ object WindowApi {
         column(timeName, TimestampType))
   }
 
-  /** Spark wants a column with a watermark among those that a stream is grouped by. */
-  private def marked: Metadata = new MetadataBuilder().putLong(EventTimeWatermark.delayKey, 0L).build()
-
   private def quoted(name: String): Column = col(s"`$name`")
 
   /** The stream with a row for each open window; one without an end, for `.late`, if there is none. */
@@ -114,7 +112,7 @@ object WindowApi {
       case None => lit(true)
     }
     stream.select(col("*"), end.as(Unmarked)) // an exploded column keeps no metadata
-      .select(col("*"), col(Unmarked).as(End, marked), when(closed, rest).as(Late))
+      .select(col("*"), col(Unmarked).as(End, Aggregation.marked), when(closed, rest).as(Late))
   }
 
   /** The same with functions whose values a replayed batch finds again. */
@@ -123,9 +121,13 @@ object WindowApi {
     Replayable(aggregate, BatchNumber(batch) +: places)
   }
 
-  /** An aggregation as windows do it: what is left in it that gives another value in a replay does so there, too. */
-  def replayable(made: ApiFrame): ApiFrame = Frames.like(made, Frames.plan(made) match {
-    case aggregate: Aggregate => Replayable(aggregate, Seq(BatchNumber(new BatchValues(""))))
+  /**
+   * An aggregation as steps do it: what is left in it that gives another value in a replay does so there, too.
+   *
+   * @param ordered whether the step knows the places of rows
+   */
+  def replayable(made: ApiFrame, ordered: Boolean): ApiFrame = Frames.like(made, Frames.plan(made) match {
+    case aggregate: Aggregate => Replayable(aggregate, if (ordered) Seq(BatchNumber(new BatchValues(""))) else Nil)
     case other => other
   })
 

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.headgate.planning
 
-import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, ExprId}
 import org.apache.spark.sql.catalyst.plans.{Inner, LeftAnti, LeftOuter, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical._
 
@@ -22,5 +22,21 @@ object Carry {
         below(left).map(l => j.copy(left = l))
       case _ => None
     }
+  }
+
+  /** What the rows of `top` call a column of `base` that they show as it is; None where rows could be lost. */
+  def nameOf(top: LogicalPlan, base: LogicalPlan, column: Attribute): Option[String] = {
+    def origin(plan: LogicalPlan, id: ExprId): Option[ExprId] =
+      if (plan.eq(base) || plan == base) Some(id)
+      else plan match {
+        case p: Project => p.projectList.find(_.exprId == id).flatMap {
+          case Alias(a: Attribute, _) => origin(p.child, a.exprId)
+          case a: Attribute => origin(p.child, a.exprId)
+          case _ => None
+        }
+        case u @ (_: SubqueryAlias | _: CountRows | _: ResolvedHint) => origin(u.children.head, id)
+        case _ => None
+      }
+    top.output.find(a => origin(top, a.exprId).contains(column.exprId)).map(_.name)
   }
 }

@@ -9,12 +9,13 @@ import org.apache.spark.sql.headgate.json.{JsonBytes, JsonRowWriter}
 import org.apache.spark.sql.types.{BinaryType, DataType, StringType, StructType}
 
 /** The struct begins with the parts that `hidden` names; without a value among them, the value is the
-  * other columns as JSON. One instance serves one task.
+  * other columns as JSON. A row that deletes has no value. One instance serves one task.
   */
 final class RecordParts(topic: String, struct: StructType, hidden: Seq[String], timeZone: String) {
   private val key = hidden.indexOf("key")
   private val value = hidden.indexOf("value")
   private val valueIsText = value >= 0 && isText(struct(value).dataType, "value")
+  private val deleted = hidden.indexOf(RecordParts.Deleted)
   private val json = if (value >= 0) null else new JsonRowWriter(struct, timeZone, hidden.length)
   private val bytes = new JsonBytes(1 << 12)
 
@@ -23,7 +24,8 @@ final class RecordParts(topic: String, struct: StructType, hidden: Seq[String], 
   def keyOf(row: InternalRow): Array[Byte] = if (key < 0) null else part(row, key, keyIsText)
 
   def valueOf(row: InternalRow): Array[Byte] =
-    if (value >= 0) part(row, value, valueIsText)
+    if (deleted >= 0 && row.getBoolean(deleted)) null
+    else if (value >= 0) part(row, value, valueIsText)
     else {
       bytes.clear()
       json.write(row, bytes)
@@ -42,6 +44,9 @@ final class RecordParts(topic: String, struct: StructType, hidden: Seq[String], 
 }
 
 object RecordParts {
+
+  /** A part that is true in a row which deletes that of its key. */
+  val Deleted = "deleted"
 
   /** Milliseconds of a timestamp's microseconds, also before 1970. */
   def millis(micros: Long): Long = Math.floorDiv(micros, 1000L)

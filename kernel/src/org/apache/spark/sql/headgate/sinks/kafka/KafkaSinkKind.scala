@@ -19,7 +19,7 @@ final class KafkaSinkKind extends SinkKind {
     new KafkaSinks(job, sinks)
 }
 
-/** @param hidden which of key, value, headers and timestamp come first in the sink's struct, in order
+/** @param hidden which of key, value, headers, timestamp and deleted come first in the sink's struct, in order
   * @param client properties of the Kafka client, as the user gave them
   */
 case class KafkaOptions(
@@ -35,5 +35,5 @@ case class KafkaOptions(
 }
 
 object KafkaOptions {
-  val Parts: Seq[String] = Seq("key", "value", "headers", "timestamp")
+  val Parts: Seq[String] = Seq("key", "value", "headers", "timestamp", RecordParts.Deleted)
 }

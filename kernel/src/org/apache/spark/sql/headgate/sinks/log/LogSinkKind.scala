@@ -12,16 +12,17 @@ final class LogSinkKind extends SinkKind {
   override def name: String = "log"
 
   override def options(spec: SpecNode): SinkOptions =
-    LogSinkOptions(spec.text("path"), spec.text("key").nonEmpty, spec.number("partitions", 1))
+    LogSinkOptions(spec.text("path"), spec.list("hidden"), spec.number("partitions", 1))
 
   override def of(job: JobSpec, sinks: Seq[SinkSpec], fsync: Boolean): JobSinks =
     new LogSinks(job, sinks, fsync)
 }
 
-/** @param keyed whether the first column is the record's key and no part of its value
+/** @param hidden the columns that come first and are no part of the value: the record's key, and whether the
+  *               row deletes that of its key
   * @param partitions of a topic that the sink has to create
   */
-case class LogSinkOptions(path: String, keyed: Boolean, partitions: Int) extends SinkOptions
+case class LogSinkOptions(path: String, hidden: Seq[String], partitions: Int) extends SinkOptions
 
 private final class LogSinks(job: JobSpec, sinks: Seq[SinkSpec], fsync: Boolean) extends JobSinks {
   private val commits =
@@ -43,7 +44,7 @@ private final class LogSinks(job: JobSpec, sinks: Seq[SinkSpec], fsync: Boolean)
     val commit = commits(sink.number)
     commit.owner.check(job.owner, sink.name)
     LogSinkPlan(job.writerId(sink), batch.structs(sink.number), topic.staging.toString,
-      batch.outBy(commit.marker, sink), options.keyed, topic.partitions)
+      batch.outBy(commit.marker, sink), options.hidden, topic.partitions)
   }
 
   override def commit(
@@ -73,7 +74,7 @@ private case class LogSinkPlan(
     schema: StructType,
     staging: String,
     committed: Long,
-    keyed: Boolean,
+    hidden: Seq[String],
     partitions: Int)
 
 private case class LogPlan(sinks: Map[Int, LogSinkPlan], timeZone: String, fsync: Boolean)
@@ -82,7 +83,7 @@ private case class LogPlan(sinks: Map[Int, LogSinkPlan], timeZone: String, fsync
   override def open(task: TaskPlace): TaskSinks = (sink: Int) => {
     val plan = sinks(sink)
     if (task.batch <= plan.committed) new DrainWriter
-    else new LogWriter(task, plan.writerId, plan.staging, plan.schema, plan.keyed, plan.partitions,
+    else new LogWriter(task, plan.writerId, plan.staging, plan.schema, plan.hidden, plan.partitions,
       timeZone, fsync)
   }
 }

@@ -6,7 +6,7 @@ import java.io.{File, FileOutputStream}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.headgate.commit.DiskFiles
 import org.apache.spark.sql.headgate.json.{JsonBytes, JsonRowWriter}
-import org.apache.spark.sql.headgate.sinks.core.{SinkMessage, SinkWriter, Staged, TaskPlace}
+import org.apache.spark.sql.headgate.sinks.core.{RecordParts, SinkMessage, SinkWriter, Staged, TaskPlace}
 import org.apache.spark.sql.headgate.sources.log.{KeyText, Topic}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.unsafe.Platform
@@ -18,7 +18,7 @@ final class LogWriter(
     writerId: String,
     staging: String,
     schema: StructType,
-    keyed: Boolean,
+    hidden: Seq[String],
     partitions: Int,
     timeZone: String,
     fsync: Boolean)
@@ -32,7 +32,9 @@ final class LogWriter(
     var rows = 0L
   }
 
-  private val json = new JsonRowWriter(schema, timeZone, if (keyed) 1 else 0)
+  private val keyed = hidden.headOption.contains("key")
+  private val deleted = hidden.indexOf(RecordParts.Deleted)
+  private val json = new JsonRowWriter(schema, timeZone, hidden.length)
   private val files = new Array[Open](partitions)
 
   override def write(row: InternalRow): Unit = {
@@ -45,7 +47,8 @@ final class LogWriter(
     }
     val bytes = file.bytes
     if (keyed) KeyText.write(key, bytes)
-    json.write(row, bytes)
+    // a key without a value is a deletion
+    if (deleted < 0 || !row.getBoolean(deleted)) json.write(row, bytes)
     bytes.byte('\n')
     file.rows += 1
     if (bytes.length >= LogWriter.FlushAt) bytes.drainTo(file.out)

@@ -23,7 +23,7 @@ final class PulsarSinkKind extends SinkKind {
 }
 
 /** @param topic with tenant and namespace
-  * @param hidden which of order_by, key, value, properties and event_time come first in the sink's
+  * @param hidden which of order_by, key, value, properties, event_time and deleted come first in the sink's
   *             struct, in order
   * @param entryRows how many rows one entry of the topic has at most, if delivery is exactly once
   */
@@ -41,5 +41,5 @@ case class PulsarOptions(
 }
 
 object PulsarOptions {
-  val Parts: Seq[String] = Seq("order_by", "key", "value", "properties", "event_time")
+  val Parts: Seq[String] = Seq("order_by", "key", "value", "properties", "event_time", RecordParts.Deleted)
 }

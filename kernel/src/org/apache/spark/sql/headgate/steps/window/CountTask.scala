@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.planning.PhysicalAggregation
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate
 import org.apache.spark.sql.headgate.counters.StepCounter
 import org.apache.spark.sql.headgate.spark.{GeneratedCode, KeyLayout, OpenStores, StoreShape}
-import org.apache.spark.sql.headgate.steps.core.StepTask
+import org.apache.spark.sql.headgate.steps.core.{Aggregation, StepTask}
 import org.apache.spark.sql.headgate.store.StoreSpec
 import org.apache.spark.sql.headgate.testing.TaskFailures
 import org.apache.spark.sql.types._
@@ -27,7 +27,7 @@ object CountStores {
     val parts = grouping.take(keys).zipWithIndex.map { case (k, i) => StructField(s"key$i", k.dataType) }
     val key = StructType(parts)
     val full = StructType(parts :+ StructField("last_row", LongType, nullable = false))
-    val row = WindowStores.row(WindowStores.named(functions, results))
+    val row = WindowStores.row(Aggregation.named(functions, results))
     Seq(StoreSpec(Windows, full, row, KeyLayout.Plain, parts.indices),
       StoreSpec(Numbers, key, StructType(StructField("rows", LongType) :: Nil),
         KeyLayout.Plain, parts.indices))

@@ -13,7 +13,7 @@ import org.apache.spark.sql.headgate.batch.OnceABatch
 import org.apache.spark.sql.headgate.counters.Counters
 import org.apache.spark.sql.headgate.planning.PlansItself
 import org.apache.spark.sql.headgate.spark.{RunningBatch, Session}
-import org.apache.spark.sql.headgate.steps.core.StatefulStep
+import org.apache.spark.sql.headgate.steps.core.{Aggregation, StatefulStep}
 import org.apache.spark.sql.headgate.store.{KeepsState, StoreSpec}
 import org.apache.spark.sql.headgate.testing.TaskFailures
 import org.apache.spark.sql.headgate.time.Drained
@@ -32,7 +32,7 @@ case class CountWindow(child: LogicalPlan, step: String, size: Long, every: Long
   override def producedAttributes: AttributeSet = AttributeSet(output)
   @transient override lazy val references: AttributeSet = child.outputSet
   override def physical(session: Session, planLater: LogicalPlan => SparkPlan): SparkPlan = {
-    val aggregate = KeyedWindow.aggregation(child)
+    val aggregate = Aggregation.below(child)
     val PhysicalAggregation(grouping, functions, results, rows) = aggregate: @unchecked
     val layout = CountStores.layout(aggregate, keys)
     require(layout.map(_.toJson) == stores.map(_.toJson),

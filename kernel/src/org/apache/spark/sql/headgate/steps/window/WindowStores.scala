@@ -2,8 +2,8 @@ package org.apache.spark.sql.headgate.steps.window
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
-import org.apache.spark.sql.headgate.aggregates.Gathered
 import org.apache.spark.sql.headgate.spark.{KeyLayout, Sessions, StoreShape}
+import org.apache.spark.sql.headgate.steps.core.Aggregation
 import org.apache.spark.sql.headgate.store.StoreSpec
 import org.apache.spark.sql.types._
 
@@ -47,27 +47,6 @@ object WindowStores {
 
   /** What is kept of a window but a session's start. */
   def row(functions: Seq[(AggregateExpression, String)]): StructType =
-    StructType(buffers(functions) ++ Seq(StructField(Since, LongType), StructField(Pane, IntegerType),
+    StructType(Aggregation.columns(functions) ++ Seq(StructField(Since, LongType), StructField(Pane, IntegerType),
       StructField(Flags, IntegerType)))
-
-  private def buffers(functions: Seq[(AggregateExpression, String)]): Seq[StructField] = {
-    val names = functions.flatMap { case (f, column) =>
-      f.aggregateFunction match {
-        // bytes of rows of other types would be taken for rows of these
-        case g: Gathered => g.aggBufferAttributes.map(a => (s"$column.${g.buffered}", a.dataType))
-        case other => other.aggBufferAttributes.map(a => (s"$column.${a.name}", a.dataType))
-      }
-    }
-    names.zipWithIndex.map { case ((name, dataType), i) =>
-      val before = names.take(i).count(_._1 == name)
-      StructField(if (before == 0) name else s"${name}_${before + 1}", dataType)
-    }
-  }
-
-  /** The functions of an aggregation, each with the result that it was first used for. */
-  def named(functions: Seq[AggregateExpression],
-      results: Seq[NamedExpression]): Seq[(AggregateExpression, String)] =
-    functions.map { f =>
-      (f, results.find(_.references.contains(f.resultAttribute)).fold("")(_.name))
-    }
 }

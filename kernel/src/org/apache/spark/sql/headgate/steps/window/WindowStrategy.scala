@@ -6,11 +6,12 @@ import org.apache.spark.sql.catalyst.planning.PhysicalAggregation
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.headgate.spark.{Aggregates, RunningBatch, Session}
+import org.apache.spark.sql.headgate.steps.core.Aggregation
 
 /** Plans a [[KeyedWindow]] with its Aggregate: partial, shuffle by key, merge, and our operator. */
 object WindowStrategy {
   def plan(session: Session, window: KeyedWindow, planLater: LogicalPlan => SparkPlan): SparkPlan = {
-    val aggregate = KeyedWindow.aggregation(window.child)
+    val aggregate = Aggregation.below(window.child)
     val PhysicalAggregation(grouping, functions, results, child) = aggregate: @unchecked
     val layout = KeyedWindow.layout(aggregate, window.keys, window.spec)
     require(layout.map(_.toJson) == window.stores.map(_.toJson),

@@ -118,16 +118,6 @@ case class SessionEnd(child: Expression, gap: Long) extends UnaryExpression {
   override protected def withNewChildInternal(c: Expression): SessionEnd = copy(child = c)
 }
 
-/** A key that all rows share. The optimizer must not see that: it drops constants from a grouping. */
-case class OneKey() extends LeafExpression {
-  override def dataType: DataType = BooleanType
-  override def nullable: Boolean = false
-  override def foldable: Boolean = false
-  override def eval(row: InternalRow): Any = true
-  override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode =
-    ev.copy(code = EmptyBlock, isNull = FalseLiteral, value = TrueLiteral)
-}
-
 /** A row as bytes, which can be a key of an aggregation whatever its columns are. */
 case class PackedRow(child: Expression) extends UnaryExpression {
   override def dataType: DataType = BinaryType
