@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from headgate import jvm
@@ -65,10 +64,10 @@ class TopStep(Operation):
             raise changes_refused(rows.node.step.id, rows.step)
 
     def input_rows(self, node: Node, input: int, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-        own = [F.col(f"`{c}`") for c in rows.columns if not c.startswith(PREFIX)]
-        made = [F.col(k) for k in keys if k.startswith(PREFIX)]
-        deleted = [F.col(DELETED)] if DELETED in rows.columns else []
-        return rows.select(*own, *made, *deleted, *place(rows))
+        own = [jvm.quoted(c) for c in rows.columns if not c.startswith(PREFIX)]
+        made = [k for k in keys if k.startswith(PREFIX)]
+        deleted = [DELETED] if DELETED in rows.columns else []
+        return jvm.select(rows, [*own, *made, *deleted, *place(rows)])
 
     def frame(self, job: Compiling, node: Node, inputs: Sequence[DataFrame]) -> DataFrame:
         stream = union_of(with_ties(list(inputs)))
@@ -93,7 +92,7 @@ class TopStep(Operation):
         self, job: Compiling, node: Node, base: DataFrame, carried: Sequence[str]
     ) -> dict[str, DataFrame]:
         names = node.schemas["out"].names
-        return {"out": base.select(*[F.col(f"`{c}`") for c in [*names, DELETED]])}
+        return {"out": jvm.select(base, [jvm.quoted(c) for c in [*names, DELETED]])}
 
     @classmethod
     def fits(cls, old: Mapping[str, Any], new: Mapping[str, Any], gains: Sequence[str]) -> Fit:
