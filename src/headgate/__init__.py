@@ -246,6 +246,7 @@ __all__ = [
     "ArrowProcess",
     "Batch",
     "Between",
+    "Changes",
     "Checkpoints",
     "ColumnState",
     "ConsoleSink",

@@ -20,11 +20,12 @@ from headgate.graph.port import KeyedPort, Port
 from headgate.steps.aggregate import add_aggregate
 from headgate.steps.dedupe import add_dedupe
 from headgate.steps.join import Between, SameWindow, Unmatched, Within, add_join
-from headgate.steps.lookup import Table, Wait, add_lookup
+from headgate.steps.lookup import Table, Wait, add_changes_table, add_lookup
 from headgate.steps.process.declare import SideOutput
 from headgate.steps.process.own_kind import StepKind, add_own_step
 from headgate.steps.sink import add_sink
 from headgate.steps.stateless import add_columns_step, add_transform, add_union
+from headgate.steps.top import add_top
 from headgate.steps.window import Panes, Trigger, Window, add_window
 
 
@@ -236,6 +237,17 @@ class Changes(Stream):
         ('page',)
         """
         return self._port.node.changes or ()
+
+    def as_table(self, name: str | None = None) -> Table:
+        """The latest row of each key, for lookups in the same job.
+
+        A lookup sees the changes of its own batch. The table's name is by default that of the step
+        with `_table` behind it.
+
+        >>> visits.lookup("so_far", counts.as_table(), on="page", take=["n"]).columns
+        ['page', 'n']
+        """
+        return add_changes_table(self._port, name)
 
 
 class SourceStream(Stream):
@@ -500,6 +512,18 @@ class Keyed:
             self._keyed, name, aggregates, emit=_emit(name, emit), having=having, ttl=ttl
         )
         return Changes(Port(self._keyed.port.plan, node))
+
+    def top(self, name: str, n: int, *, by: Expr | Sequence[Expr]) -> Changes:
+        """The first rows of each key in an order, with their rank, as changes by key and rank.
+
+        Rows that are alike in the order come by their place in the source. Of a stream of changes
+        an update replaces the row before it, and a deletion lets the next one move up.
+
+        >>> keyed.top("newest", 3, by=F.desc("at")).columns
+        ['page', 'rank', 'id', 'at']
+        """
+        order = [by] if isinstance(by, str | Column) else list(by)
+        return Changes(Port(self._keyed.port.plan, add_top(self._keyed, name, n, order)))
 
     def step(self, name: str, kind: StepKind) -> Processed:
         """A step of a kind of your own.

@@ -98,8 +98,8 @@ class CompiledJob:
 
 def compile_job(built: BuiltJob, spark: SparkSession, *, parallelism: int) -> CompiledJob:
     """Make one query of the job's steps."""
-    job = _Job(built, spark, parallelism)
     sinks, outlets = Sinks.of(built), Outlets()
+    job = _Job(built, spark, parallelism, outlets)
     needs = carried_columns(built)
     for node in built.of_shape(Shape.ORIGIN, Shape.STATEFUL):
         placed = node.operation.shape is Shape.STATEFUL
@@ -156,14 +156,17 @@ def _refuse_nondeterministic(frame: DataFrame, sinks: Sinks) -> None:
 class _Job(Compiling):
     """The job while it is compiled; a table that several steps use is read and shuffled once."""
 
-    def __init__(self, built: BuiltJob, spark: SparkSession, parallelism: int) -> None:
+    def __init__(
+        self, built: BuiltJob, spark: SparkSession, parallelism: int, outlets: Outlets
+    ) -> None:
+        self._outlets = outlets
         self.built, self.spark, self.parallelism = built, spark, parallelism
         self._tables: dict[str, DataFrame] = {}
 
     def table(self, name: str) -> DataFrame:
         if name not in self._tables:
             node = self.built.node(name)
-            changes = node.operation.frame(self, node, [])
+            changes = node.operation.frame(self, node, self._outlets.inputs.get(name, []))
             if len(self.built.graph.consumers(name)) > 1:
                 keys = node.operation.keys(0)
                 changes = jvm.tee(changes.repartition(self.parallelism, *keys))

@@ -164,16 +164,19 @@ class Plan:
         """The finished, frozen job."""
         # last, when all secrets are known
         nodes = tuple(replace(n, step=n.step.without_secrets()) for n in self.nodes)
-        sources = tuple(n.step.id for n in nodes if n.operation.shape in _READS)
+        sources = tuple(
+            n.step.id for n in nodes if n.operation.shape in _READS and not n.step.inputs
+        )
         steps, texts = tuple(n.step for n in nodes), tuple(redact(text) for text in warnings)
         return BuiltJob(Graph(self.job, steps, sources, texts), nodes, frozenset(self.secrets))
 
 
 def changes_refused(changes: str, reader: str, kind: str = "") -> GraphError:
     """The error for a step that would take an update for one more row."""
+    what = f"{'an' if kind[0] in 'aeio' else 'a'} {kind} step" if kind else "this step"
     return GraphError(
         f"the rows of '{changes}' are changes: an update replaces the row before it, and"
-        f" {f'a {kind} step' if kind else 'this step'} would take both for rows of their own",
+        f" {what} would take both for rows of their own",
         step=reader,
         remedy="write them to a topic with a key, or read them by a lookup with .as_table(); for"
         f" other results begin with the stream before '{changes}'",

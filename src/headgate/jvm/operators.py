@@ -203,6 +203,41 @@ def aggregate(
     return as_frame(java, spark)
 
 
+def top(
+    stream: DataFrame,
+    *,
+    step: str,
+    n: int,
+    keys: Sequence[str],
+    names: Sequence[str],
+    ids: Sequence[str],
+    row: Sequence[str],
+    place: Sequence[str],
+    by: Sequence[Column],
+    rank: str,
+    deleted: str,
+) -> DataFrame:
+    """The first `n` rows of each key, as changes by key and rank.
+
+    `ids` are the columns by which rows of the stream replace each other, if they do.
+    """
+    spark = stream.sparkSession
+    java = kernel_api(spark, "TopApi").apply(
+        java_frame(stream),
+        step,
+        n,
+        java_list(spark, keys),
+        java_list(spark, names),
+        java_list(spark, ids),
+        java_list(spark, row),
+        java_list(spark, place),
+        java_list(spark, [java_column(c) for c in by]),
+        rank,
+        deleted,
+    )
+    return as_frame(java, spark)
+
+
 def unkeyed(stream: DataFrame, name: str) -> DataFrame:
     """The stream with a key, under a name, that is the same for all rows."""
     spark = stream.sparkSession

@@ -3,17 +3,19 @@
 from headgate.steps.aggregate import AggregateStep
 from headgate.steps.dedupe import DedupeStep
 from headgate.steps.join import JoinStep
-from headgate.steps.lookup import LookupStep, TableStep
+from headgate.steps.lookup import ChangesTable, LookupStep, TableStep
 from headgate.steps.process.step import ProcessStep
 from headgate.steps.sink import SinkStep
 from headgate.steps.source import SourceStep
 from headgate.steps.stateless.columns import Drop, Select, Where, WithColumns
 from headgate.steps.stateless.transform import Transform
 from headgate.steps.stateless.union import Union
+from headgate.steps.top import TopStep
 from headgate.steps.window import WindowStep
 
 __all__ = [
     "AggregateStep",
+    "ChangesTable",
     "DedupeStep",
     "Drop",
     "JoinStep",
@@ -23,6 +25,7 @@ __all__ = [
     "SinkStep",
     "SourceStep",
     "TableStep",
+    "TopStep",
     "Transform",
     "Union",
     "Where",

@@ -33,7 +33,7 @@ from headgate.graph.model import Edge
 from headgate.graph.operation import Fit, Operation, Shape
 from headgate.graph.plan import Node
 from headgate.graph.port import Port
-from headgate.steps.lookup.table import Table, TableStep, expressions, key_types
+from headgate.steps.lookup.table import Table, TableOperation, expressions, key_types
 from headgate.steps.lookup.ttl import Ttl, fit_of
 from headgate.steps.lookup.wait import Wait
 
@@ -113,7 +113,7 @@ class LookupStep(Operation):
 
     def frame(self, job: Compiling, node: Node, inputs: Sequence[DataFrame]) -> DataFrame:
         table = job.built.node(self.table)
-        assert isinstance(table.operation, TableStep)
+        assert isinstance(table.operation, TableOperation)
         stream = union_of(inputs)
         keys = key_columns(self.on, stream.schema)
         rows = self._table_rows(job.table(self.table), table)
@@ -147,7 +147,7 @@ class LookupStep(Operation):
 
     def _table_rows(self, changes: DataFrame, table: Node) -> DataFrame:
         """A table's changes as a lookup stores them: key parts, value, position, deleted."""
-        assert isinstance(table.operation, TableStep)
+        assert isinstance(table.operation, TableOperation)
         taken = self.take
         kept = table.schemas["out"].names if taken is None else [column(t) for t in taken]
         # a tombstone has no columns to compute a value from

@@ -28,8 +28,26 @@ KEY = "__hg_k"
 """Stands before the number of a key's part in the name of its column."""
 
 
+class TableOperation(Operation):
+    """What lookups ask of a table: its changes, by key."""
+
+    shape = Shape.TABLE
+    key: tuple[Expr, ...]
+    ttl: Ttl | None = None
+
+    @property
+    def key_texts(self) -> list[str]:
+        """The parts of the key as they were written."""
+        return [expression_text(key) for key in self.key]
+
+    @property
+    def key_columns(self) -> list[str]:
+        """The columns of the table's changes that hold the parts of the key."""
+        return [f"{KEY}{number}" for number in range(len(self.key))]
+
+
 @dataclass(frozen=True)
-class TableStep(Operation):
+class TableStep(TableOperation):
     """Reads a changelog; the keys and `delete_when` are over its columns."""
 
     reads: RawSource
@@ -38,7 +56,6 @@ class TableStep(Operation):
     ttl: Ttl | None = None
     watermark: Watermark | None = None
     kind = "table"
-    shape = Shape.TABLE
 
     @property
     def source(self) -> RawSource:
@@ -72,18 +89,8 @@ class TableStep(Operation):
         return None if self.watermark is None else self.watermark.for_kernel()
 
     @property
-    def key_texts(self) -> list[str]:
-        """The parts of the key as they were written."""
-        return [expression_text(key) for key in self.key]
-
-    @property
     def record_key(self) -> Sequence[str]:
         return self.key_texts
-
-    @property
-    def key_columns(self) -> list[str]:
-        """The columns of the table's changes that hold the parts of the key."""
-        return [f"{KEY}{number}" for number in range(len(self.key))]
 
     def keys(self, input: int) -> tuple[Expr, ...]:
         return tuple(self.key_columns)
@@ -171,9 +178,9 @@ class Table:
         return self._node.schemas["out"]
 
     @property
-    def _step(self) -> TableStep:
+    def _step(self) -> TableOperation:
         operation = self._node.operation
-        assert isinstance(operation, TableStep)
+        assert isinstance(operation, TableOperation)
         return operation
 
     @property

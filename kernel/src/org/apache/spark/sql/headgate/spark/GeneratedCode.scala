@@ -67,6 +67,12 @@ object GeneratedCode {
     taken[Ordering[InternalRow]]("ordering", columns)(new LazilyGeneratedOrdering(columns))
   }
 
+  /** Rows in an order that a user wrote. */
+  def sorting(by: Seq[SortOrder], in: Seq[Attribute]): Ordering[InternalRow] = {
+    val columns = by.map(o => SortOrder(bound(o.child, in), o.direction, o.nullOrdering, Nil))
+    taken[Ordering[InternalRow]]("sorting", columns)(new LazilyGeneratedOrdering(columns))
+  }
+
   /** Puts the columns of one row behind those of another. */
   def joiner(left: StructType, right: StructType): UnsafeRowJoiner =
     pooled(Seq("joiner", left, right))(GenerateUnsafeRowJoiner.create(left, right))

@@ -1,0 +1,164 @@
+"""A top step: the first rows of each key in an order, as changes by key and rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType, StructField, StructType
+
+from headgate import jvm
+from headgate.base.errors import GraphError, user_location
+from headgate.compile.keys import key_columns
+from headgate.compile.order import TIE, place, with_ties
+from headgate.compile.rows import union_of
+from headgate.connectors.base import Expr
+from headgate.graph.analysis import analysed, column, expression_text
+from headgate.graph.carried import Carrying, check_carried
+from headgate.graph.compiling import Compiling
+from headgate.graph.hidden import DELETED, POSITION, PREFIX
+from headgate.graph.keys import key_fields
+from headgate.graph.operation import Fit, Operation, Shape
+from headgate.graph.plan import Node, changes_refused
+from headgate.graph.port import KeyedPort, Port
+
+RANK = "rank"
+_ALL = "__hg_all"  # the key of all rows where there is none
+
+
+@dataclass(frozen=True)
+class TopStep(Operation):
+    """The first `n` rows of a key; `replaced_by` is the key of the rows if they are changes."""
+
+    key: tuple[str, ...]
+    n: int
+    by: tuple[Expr, ...]
+    replaced_by: tuple[str, ...] | None
+    kind = "top"
+    shape = Shape.STATEFUL
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (POSITION,)
+
+    @property
+    def takes_changes(self) -> bool:
+        return True
+
+    def config(self) -> Mapping[str, Any]:
+        by = [expression_text(b) for b in self.by]
+        replaced = None if self.replaced_by is None else list(self.replaced_by)
+        return {"key": list(self.key), "n": self.n, "by": by, "replaced_by": replaced}
+
+    def labels(self) -> Mapping[str, str]:
+        by = ", ".join(expression_text(b) for b in self.by)
+        return {"key": ", ".join(self.key), "n": str(self.n), "by": by}
+
+    def keys(self, input: int) -> tuple[Expr, ...]:
+        return self.key
+
+    def check_carried(self, rows: Carrying, output: str, name: str) -> None:
+        if not rows.may_lack:
+            raise changes_refused(rows.node.step.id, rows.step)
+
+    def input_rows(self, node: Node, input: int, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+        own = [F.col(f"`{c}`") for c in rows.columns if not c.startswith(PREFIX)]
+        made = [F.col(k) for k in keys if k.startswith(PREFIX)]
+        deleted = [F.col(DELETED)] if DELETED in rows.columns else []
+        return rows.select(*own, *made, *deleted, *place(rows))
+
+    def frame(self, job: Compiling, node: Node, inputs: Sequence[DataFrame]) -> DataFrame:
+        stream = union_of(with_ties(list(inputs)))
+        keys, names = key_columns(self.key, stream.schema), list(self.key)
+        if not keys:
+            stream, keys, names = jvm.unkeyed(stream, _ALL), [_ALL], [_ALL]
+        return jvm.top(
+            stream,
+            step=node.step.id,
+            n=self.n,
+            keys=keys,
+            names=names,
+            ids=self.replaced_by or (),
+            row=[c for c in node.schemas["out"].names if c != RANK],
+            place=[POSITION, TIE] if TIE in stream.columns else [POSITION],
+            by=[column(b) for b in self.by],
+            rank=RANK,
+            deleted=DELETED,
+        )
+
+    def outputs(
+        self, job: Compiling, node: Node, base: DataFrame, carried: Sequence[str]
+    ) -> dict[str, DataFrame]:
+        names = node.schemas["out"].names
+        return {"out": base.select(*[F.col(f"`{c}`") for c in [*names, DELETED]])}
+
+    @classmethod
+    def fits(cls, old: Mapping[str, Any], new: Mapping[str, Any], gains: Sequence[str]) -> Fit:
+        for field, what in (("by", "its order"), ("replaced_by", "what its rows are replaced by")):
+            if old[field] != new[field]:
+                was, now = (", ".join(config[field] or ["nothing"]) for config in (old, new))
+                return Fit((f"{what} was {was} and is {now}",))
+        if old["key"] != new["key"]:
+            was, now = (", ".join(config["key"]) for config in (old, new))
+            return Fit((f"its key was {was} and is {now}",))
+        if old["replaced_by"] is None and old["n"] < new["n"]:
+            return Fit(note=f"rows behind the first {old['n']} were not kept: ranks fill up again")
+        if old["n"] > new["n"]:
+            return Fit(note=f"ranks behind {new['n']} that are out stay as they are")
+        return Fit()
+
+
+def add_top(keyed: KeyedPort, name: str, n: int, by: Sequence[Expr]) -> Node:
+    """Write a top step down."""
+    port, plan = keyed.port, keyed.port.plan
+    plan.check_name(name, "top")
+    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+        raise _wrong(name, "n must be a number of rows greater than zero", repr(n), "give one")
+    if not by:
+        raise _wrong(name, "by must name an order", "none", 'for instance by=F.desc("price")')
+    fields = key_fields(plan, port.prototype(), keyed.keys, name)
+    key = tuple(field.name for field in fields)
+    texts = tuple(expression_text(k) for k in keyed.keys)
+    if texts != key or not set(key) <= set(port.columns):
+        remedy = "make the key a column first, with with_columns"
+        raise _wrong(name, "the key of a top step must be columns", ", ".join(texts), remedy)
+    if RANK in port.columns:
+        remedy = "rename it first, with select"
+        raise _wrong(name, f"the rows must not have a column '{RANK}'", RANK, remedy)
+    made = [column(b) for b in by]
+    ordered = analysed(port.prototype(), name, lambda df: df.sort(*made), "the order (by)")
+    plan.note_changing(name, ordered)
+    _check_changes(port, name, key)
+    check_carried(plan, port.node, port.output, name, POSITION, may_lack=True)
+    rest = [f for f in port.schema.fields if f.name not in key]
+    schema = StructType([*fields, StructField(RANK, IntegerType()), *rest])
+    key_text = ", ".join(field.dataType.simpleString() for field in fields)
+    return plan.add(
+        name,
+        TopStep(key, n, tuple(by), port.node.changes),
+        {"out": schema},
+        inputs=[port.edge],
+        state_schema=f"({key_text}) -> {port.schema.simpleString()}",
+        state_key=key,
+        changes=(*key, RANK),
+    )
+
+
+def _check_changes(port: Port, step: str, key: tuple[str, ...]) -> None:
+    """A change is found again only if its row can never have been in another key's."""
+    changes = port.node.changes
+    if changes is not None and (not changes or not set(key) <= set(changes)):
+        raise _wrong(
+            step,
+            f"the rows of '{port.node.step.id}' are changes by {', '.join(changes) or 'nothing'}:"
+            " the key of a top step over them must be made of these columns",
+            ", ".join(key),
+            "use fewer columns, or key_by() for the first of all rows",
+        )
+
+
+def _wrong(step: str, what: str, got: str, remedy: str) -> GraphError:
+    return GraphError(what, step=step, got=got, remedy=remedy, location=user_location())
