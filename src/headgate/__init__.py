@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headgate.api.job import Job, JobDef, job
+    from headgate.api.keyed import Keyed
     from headgate.api.stream import (
         Changes,
         Deduped,
         Joined,
-        Keyed,
         Lookup,
         Processed,
         SourceStream,
@@ -120,16 +120,14 @@ _WHERE = {
         "JobDef",
         "job",
     ),
+    "headgate.api.keyed": ("Keyed",),
     "headgate.api.stream": (
-        "Changes",
         "Changes",
         "Deduped",
         "Joined",
-        "Keyed",
         "Lookup",
         "Processed",
         "SourceStream",
-        "StepKind",
         "Stream",
         "Windowed",
     ),

@@ -10,7 +10,8 @@ from typing import Literal
 from pyspark.sql import SparkSession
 
 import headgate.steps.known  # noqa: F401 - upgrades ask kinds by their names
-from headgate.api.stream import Keyed, Processed, SourceStream
+from headgate.api.keyed import Keyed
+from headgate.api.stream import Processed, SourceStream
 from headgate.base.durations import Duration
 from headgate.base.errors import GraphError, UsageError, user_location
 from headgate.base.secrets import protect, protect_settings

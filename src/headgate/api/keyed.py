@@ -1,0 +1,207 @@
+"""Streams with a key, and the steps that keep state by it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from pyspark.sql import Column
+
+from headgate.api.stream import Changes, Deduped, Joined, Processed, Windowed
+from headgate.base.durations import Duration
+from headgate.base.errors import GraphError, user_location
+from headgate.connectors.base import Expr
+from headgate.graph.port import KeyedPort, Port
+from headgate.steps.aggregate import add_aggregate
+from headgate.steps.dedupe import add_dedupe
+from headgate.steps.join import Between, SameWindow, Unmatched, Within, add_join
+from headgate.steps.process.own_kind import StepKind, add_own_step
+from headgate.steps.top import add_top
+from headgate.steps.window import Panes, Trigger, Window, add_window
+
+
+class Keyed:
+    """A stream with a key: what follows works on the rows of each key by themselves.
+
+    After `key_by()` without a key all rows belong together, and one task works on them.
+
+    >>> schema = "id BIGINT, page STRING, at TIMESTAMP"
+    >>> visits = job.source(
+    ...     "visits", hg.topic("log:visits", schema=schema), event_time=hg.event_time("at"))
+    >>> keyed = visits.key_by("page")
+    """
+
+    def __init__(self, keyed: KeyedPort) -> None:
+        self._keyed = keyed
+
+    def window(
+        self,
+        name: str,
+        assigner: Window,
+        *aggregates: Column,
+        early: Trigger | Sequence[Trigger] = (),
+        allowed_lateness: Duration = "0 seconds",
+        panes: Panes = "accumulating",
+    ) -> Windowed:
+        """Aggregate the rows of each key and window.
+
+        A row has the key, window_start, window_end, the aggregates, is_partial, fired_by and pane.
+        When the watermark passes the end, each key and window gives exactly one row with fired_by
+        "on_time"; `early` triggers give rows before, and rows that come up to `allowed_lateness`
+        after the end give an update each batch (fired_by "late"). What comes later still is in
+        `.late`. With panes="discarding" a row has only what came since the row before.
+
+        >>> keyed.window(
+        ...     "visits_15m", hg.tumbling("15 minutes"), F.count("*").alias("visits"),
+        ...     early=hg.every("2 minutes"), allowed_lateness="10 minutes").columns
+        ['page', 'window_start', 'window_end', 'visits', 'is_partial', 'fired_by', 'pane']
+        """
+        node = add_window(self._keyed, name, assigner, aggregates, early, allowed_lateness, panes)
+        return Windowed(Port(self._keyed.port.plan, node))
+
+    def join(
+        self,
+        name: str,
+        other: Keyed,
+        *,
+        within: Between | Window,
+        where: Expr | None = None,
+        into: str | None = None,
+        take: Sequence[Expr] | None = None,
+        left_unmatched: Unmatched = "drop",
+        right_unmatched: Unmatched = "drop",
+    ) -> Joined:
+        """Pair the rows of this stream (left) and another (right) that have the same key.
+
+        Rows match if the right one's event time minus the left one's lies in `within`, or if both
+        are in the same window: `hg.tumbling(...)` or `hg.sliding(...)`. `where` is a further
+        condition, on the left row's columns and the right row as the struct `into` (by default
+        the name of the right stream's step). A pair has the left row's columns and that struct,
+        or, with `take`, columns or expressions of the right row. Rows without a match are dropped,
+        or leave with nulls ("null") or by `.unmatched_left` and `.unmatched_right` ("side"), as
+        soon as no match can come any more. What comes behind the watermark is in `.late`.
+
+        >>> keyed.join(
+        ...     "next", visits.key_by("page"), within=hg.between("1 second", "10 minutes"),
+        ...     into="then", where="id <> then.id").columns
+        ['id', 'page', 'at', 'then']
+        """
+        if not isinstance(other, Keyed):
+            raise GraphError(
+                "a join needs a second stream with a key",
+                step=name if isinstance(name, str) else None,
+                got=type(other).__name__,
+                remedy='give it one: other.key_by("column")',
+                location=user_location(),
+            )
+        node = add_join(
+            self._keyed,
+            name,
+            other._keyed,
+            within=_within(name, within),
+            where=where,
+            into=into,
+            take=take,
+            unmatched=(left_unmatched, right_unmatched),
+        )
+        return Joined(Port(self._keyed.port.plan, node))
+
+    def dedupe(self, name: str, *, within: Duration | None = None) -> Deduped:
+        """Let the first row of each key pass; later ones leave by `.duplicates`.
+
+        A key is forgotten `within` after the row that passed, by event time if the stream has one,
+        else by the time of batches; without `within` it is known for ever.
+
+        >>> keyed.dedupe("first_visit", within="1 day").columns
+        ['id', 'page', 'at']
+        """
+        return Deduped(Port(self._keyed.port.plan, add_dedupe(self._keyed, name, within)))
+
+    def aggregate(
+        self,
+        name: str,
+        *aggregates: Column,
+        emit: Trigger | None = None,
+        having: Expr | None = None,
+        ttl: Duration | None = None,
+    ) -> Changes:
+        """Aggregate all rows of each key, and tell each result that changed.
+
+        Each batch gives at most one row for a key: the key and the aggregates, if they are not as
+        they were told last. With `emit=hg.every(...)` changes are told when time has passed a
+        multiple of the interval: event time if the stream has one and the clock is not
+        "processing", else the time of batches. `having` says which results are there: a key that
+        falls out is deleted. A key that gets no rows for the time of `ttl` is forgotten, and its
+        row deleted; time goes by event time if the stream has one, else by batches.
+
+        >>> keyed.aggregate("totals", F.count("*").alias("n"), having="n > 1", ttl="1 day").columns
+        ['page', 'n']
+        """
+        node = add_aggregate(
+            self._keyed, name, aggregates, emit=_emit(name, emit), having=having, ttl=ttl
+        )
+        return Changes(Port(self._keyed.port.plan, node))
+
+    def top(self, name: str, n: int, *, by: Expr | Sequence[Expr]) -> Changes:
+        """The first rows of each key in an order, with their rank, as changes by key and rank.
+
+        Rows that are alike in the order come by their place in the source. Of a stream of changes
+        an update replaces the row before it, and a deletion lets the next one move up.
+
+        >>> keyed.top("newest", 3, by=F.desc("at")).columns
+        ['page', 'rank', 'id', 'at']
+        """
+        order = [by] if isinstance(by, str | Column) else list(by)
+        return Changes(Port(self._keyed.port.plan, add_top(self._keyed, name, n, order)))
+
+    def step(self, name: str, kind: StepKind) -> Processed:
+        """A step of a kind of your own.
+
+        >>> class First(hg.Process):
+        ...     seen = hg.value_state(bool)
+        ...     def on_rows(self, row: Row, ctx: hg.Context) -> hg.Out[int]:
+        ...         if not self.seen.get():
+        ...             self.seen.set(True)
+        ...             yield row.id
+        >>> class FirstOfPage(hg.StepKind):
+        ...     kind = "first_of_page"
+        ...     def function(self) -> hg.Process:
+        ...         return First()
+        >>> keyed.step("first", FirstOfPage()).columns
+        ['value']
+        """
+        return Processed(Port(self._keyed.port.plan, add_own_step(self._keyed, name, kind)))
+
+
+def _emit(step: str, emit: object) -> tuple[timedelta, bool] | None:
+    """The interval in which changes are told, and whether it is of event time."""
+    if emit is None:
+        return None
+    if isinstance(emit, Trigger):
+        config = emit.config()
+        if config["type"] == "every":
+            return timedelta(microseconds=config["interval_us"]), config["clock"] == "event"
+    raise GraphError(
+        "emit must be hg.every(...)",
+        step=step if isinstance(step, str) else None,
+        got=str(emit),
+        remedy='for instance hg.every("10 seconds"), or leave it out for an update each batch',
+        location=user_location(),
+    )
+
+
+def _within(step: str, within: object) -> Within:
+    """What decides which rows match by their time."""
+    if isinstance(within, Between):
+        return within
+    if isinstance(within, Window):
+        config = within.config()
+        if config["type"] in ("tumbling", "sliding") and "clock" not in config:
+            return SameWindow(config, str(within))
+    raise GraphError(
+        "within must be hg.between(...), hg.tumbling(...) or hg.sliding(...), of event time",
+        step=step if isinstance(step, str) else None,
+        got=str(within),
+        remedy='use one of the three, for instance hg.between("-10 minutes", "1 hour")',
+        location=user_location(),
+    )
