@@ -197,7 +197,7 @@ def test_no_registry_is_named_in_the_code() -> None:
     for path in (path for room in rooms for path in room.rglob("*")):
         if path.suffix in (".py", ".lock"):
             text = path.read_text().replace("http://ant.apache.org/ivy/maven", "")  # a namespace
-            for own in ("PLAINTEXT://", "CONTROLLER://", "pulsar://", "http://{HOST}"):
+            for own in ("PLAINTEXT://", "CONTROLLER://", "pulsar://", "http://{HOST}", "s3://data"):
                 text = text.replace(own, "")
             assert "://" not in text.replace("http://127.0.0.1", ""), path
 

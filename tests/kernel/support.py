@@ -59,7 +59,7 @@ def spec(run: str, *sinks: dict[str, Any], journal: Path | None = None) -> str:
 def log_sink(name: str, path: Path, *, keyed: bool = False, partitions: int = 1) -> dict[str, Any]:
     return {
         "name": name, "kind": "log", "path": str(path), "key": "__hg_key" if keyed else None,
-        "partitions": partitions,
+        "hidden": ["key"] if keyed else [], "partitions": partitions,
     }  # fmt: skip
 
 

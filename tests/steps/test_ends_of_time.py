@@ -103,8 +103,3 @@ def test_a_lateness_of_more_than_a_hundred_years_is_refused(spark: object) -> No
         (UsageError, GraphError), match="allowed_lateness must be at most 100 years"
     ):
         never.describe()
-
-
-def test_a_negative_offset_is_refused() -> None:
-    with pytest.raises((UsageError, GraphError), match="offset must not be negative"):
-        hg.tumbling("1 minute", offset=timedelta(seconds=-10))

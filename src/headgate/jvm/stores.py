@@ -40,7 +40,7 @@ def need_store(spark: SparkSession, url: str) -> None:
         java_view(spark).java.lang.Class.forName(class_name)
     except Exception as error:
         raise UsageError(
-            f"Spark has no file system for {store.kind}:// homes",
+            f"Spark has no file system for homes on {store.kind}",
             remedy=f"name the jar of {name} in spark.jars or with --packages",
         ) from error
 
@@ -64,9 +64,9 @@ def _set(spark: SparkSession, store: StoreUrl) -> None:
 def s3a_settings(store: StoreUrl) -> dict[str, str]:
     """Hadoop's settings for one bucket, by what follows ``fs.s3a.bucket.NAME.``.
 
-    >>> found = s3a_settings(StoreUrl.parse("s3://data/home?endpoint=http://minio:9000"))
+    >>> found = s3a_settings(StoreUrl.parse("s3://data/home?endpoint=http://127.0.0.1:9000"))
     >>> found["endpoint"], found["path.style.access"]
-    ('http://minio:9000', 'true')
+    ('http://127.0.0.1:9000', 'true')
     """
     settings = {
         "endpoint.region": store.region,
