@@ -262,7 +262,9 @@ def test_a_driver_that_is_woken_in_a_commit_after_a_takeover_writes_nothing(
             assert found.run().error is None
             before = _everything(found.home)
             os.killpg(driver.pid, signal.SIGCONT)
-        assert driver.wait(60) == 1, (tmp_path / "log").read_text()[-3000:]
+        # where a commit is waited for it was the driver's own: it may have come to its end
+        allowed = (0, 1) if place.waits_for_sections else (1,)
+        assert driver.wait(60) in allowed, (tmp_path / "log").read_text()[-3000:]
         if not place.waits_for_sections:
             assert _everything(found.home) == before, "the woken driver has written"
     found.assert_exact()
