@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import headgate as hg
+from headgate.connectors.log import connector as log
 from headgate.testing import JobDriver, assert_crash_safe
 
 Make = Callable[..., JobDriver]
@@ -42,6 +44,11 @@ def told(t: JobDriver) -> dict[str | None, Any]:
     made = {key: row and (row["total"], row["n"]) for key, row in found}
     assert len(made) == len(found), found
     return made
+
+
+def table(t: JobDriver) -> dict[str | None, Any]:
+    """What the new changes come to, key by key."""
+    return {key: row and (row["total"], row["n"]) for key, row in t.changes("out")}
 
 
 def test_each_batch_tells_the_results_that_changed(job_driver: Make) -> None:
@@ -113,6 +120,51 @@ def test_a_key_is_forgotten_when_it_gets_no_rows_for_so_long(job_driver: Make) -
     assert told(t) == {"a": None, "b": None, "c": None, "x": (1, 1)}
     assert [r["key"]["user"] for r in t.state("totals").all()] == ["x"]
     assert [r["key"]["user"] for r in t.state("totals", "due").all()] == ["x"]
+
+
+def test_state_with_a_ttl_is_bounded(job_driver: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    @hg.job("noted")
+    def noted(job: hg.Job) -> None:
+        topic = hg.topic("log:notes", schema="user STRING, note STRING, at TIMESTAMP")
+        notes = job.source("notes", topic, event_time=hg.event_time("at")).key_by("user")
+        last = notes.aggregate("last", F.max("note").alias("note"), ttl="1 minute")
+        last.sink("out", hg.topic("log:out", key="user"))
+
+    monkeypatch.setattr(log, "MAX_RECORDS", "200")
+    t, dice = job_driver(noted), random.Random(5)
+    sizes, now = [], 0
+    for until in (50, 200):  # in ttls: each has ten keys that come once, and one that always comes
+        for minute in range(now, until):
+            names = [*(f"{minute}.{n}" for n in range(10)), "always"]
+            rows = [{"user": name, "note": dice.randbytes(5000).hex()} for name in names]
+            t.send("notes", *[order("", 0, minute * 60) | row for row in rows])
+        t.run()
+        # the watermark of the last rows is that of the next batch
+        t.send("notes", order("always", 0, until * 60)).run()
+        now = until
+        record = t._run_home.latest_checkpoint()
+        assert record is not None
+        sizes.append(record.state["last"])
+        for store in ("default", "due"):
+            assert [r["key"]["user"] for r in t.state("last", store).all()] == ["always"]
+    assert [size["rows"] for size in sizes] == [1, 1]
+    # RocksDB takes memory for what is not yet in files in pieces of megabytes; 15 MB of notes came
+    assert sizes[1]["bytes"] < sizes[0]["bytes"] + (4 << 20), sizes
+
+
+def test_a_row_without_a_time_is_taken_for_one_of_the_watermarks(job_driver: Make) -> None:
+    t = job_driver(totals(ttl="1 minute"))
+    timeless = {"user": "a", "price": 1, "at": None}
+    t.send("orders", timeless, {**timeless, "user": "b"}).run()  # before there is a watermark
+    assert [r["row"]["expires"] for r in t.state("totals").all()] == [None, None]
+    t.send("orders", order("x", 1, 0)).run()
+    t.send("orders", order("x", 1, 50)).run()
+    t.send("orders", {**timeless, "user": "b"}).run()
+    assert table(t) == {"a": (1, 1), "b": (2, 2), "x": (2, 2)}
+    t.send("orders", order("x", 1, 60)).run()
+    t.send("orders", order("x", 1, 110)).run()
+    t.send("orders", order("x", 1, 110)).run()
+    assert table(t) == {"a": None, "b": None, "x": (5, 5)}
 
 
 def test_without_event_time_a_key_is_forgotten_by_the_clock(job_driver: Make) -> None:
@@ -205,6 +257,18 @@ def test_what_would_take_an_update_for_one_more_row_is_refused(follow: Any, why:
         follow(orders.key_by("user").aggregate("totals", F.count("*").alias("n")))
 
     with pytest.raises(hg.GraphError, match=why):
+        wrong.describe()
+
+
+@pytest.mark.parametrize("aggregate", [F.first, F.last, F.collect_list])
+def test_what_goes_by_the_order_of_rows_is_refused_before_a_sink(aggregate: Any) -> None:
+    @hg.job("wrong")
+    def wrong(job: hg.Job) -> None:
+        orders = job.source("orders", hg.topic("log:orders", schema=ORDER))
+        made = orders.key_by("user").aggregate("totals", aggregate("price").alias("x"))
+        made.sink("out", hg.topic("log:out", key="user"))
+
+    with pytest.raises(hg.GraphError, match="gives another value when a batch is replayed"):
         wrong.describe()
 
 

@@ -132,7 +132,8 @@ class Keyed:
         multiple of the interval: event time if the stream has one and the clock is not
         "processing", else the time of batches. `having` says which results are there: a key that
         falls out is deleted. A key that gets no rows for the time of `ttl` is forgotten, and its
-        row deleted; time goes by event time if the stream has one, else by batches.
+        row deleted; time goes by event time if the stream has one, else by batches. Distinct
+        aggregates are exact: state is bounded by the values of each key.
 
         >>> keyed.aggregate("totals", F.count("*").alias("n"), having="n > 1", ttl="1 day").columns
         ['page', 'n']

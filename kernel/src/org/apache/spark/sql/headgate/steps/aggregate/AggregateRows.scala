@@ -21,10 +21,10 @@ final class AggregateRows(plan: AggregatePlan) {
   def merge(kept: UnsafeRow, in: UnsafeRow): UnsafeRow = buffers.merge(kept, in, noBook)
 
   def flags(kept: UnsafeRow): Int = kept.getInt(flagsAt)
-  def expires(kept: UnsafeRow): Long = if (kept.isNullAt(expiresAt)) Long.MaxValue else kept.getLong(expiresAt)
+  def expires(kept: UnsafeRow): Long = if (kept.isNullAt(expiresAt)) AggregateStores.Unknown else kept.getLong(expiresAt)
   def setFlags(kept: UnsafeRow, flags: Int): Unit = kept.setInt(flagsAt, flags)
   def setExpires(kept: UnsafeRow, until: Long): Unit =
-    if (plan.spec.ttl > 0) kept.setLong(expiresAt, until) else kept.setNullAt(expiresAt)
+    if (until == AggregateStores.Unknown) kept.setNullAt(expiresAt) else kept.setLong(expiresAt, until)
 
   private val known = (plan.keys ++ plan.functions.map(_.resultAttribute)).map(_.withNullability(true))
   private val shown = if (plan.spec.byEventTime) plan.results.init else plan.results

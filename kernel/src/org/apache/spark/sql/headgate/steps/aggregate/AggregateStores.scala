@@ -17,6 +17,8 @@ object AggregateStores {
   /** In the flags: the key has a row in the results, and has changed since. */
   val Shown = 1
   val Noted = 2
+  /** Until when a key is kept that is kept for ever, or whose rows came before there was a time; stored as null. */
+  val Unknown: Long = Long.MaxValue
   /** What a key's row has beside the buffers of its aggregates. */
   val Book: Seq[StructField] = Seq(StructField("flags", IntegerType), StructField("expires", TimestampType))
 

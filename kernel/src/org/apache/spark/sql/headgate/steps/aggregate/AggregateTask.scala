@@ -41,7 +41,7 @@ case class AggregatePlan(spec: AggregateSpec, keys: Seq[Attribute], input: Seq[A
  */
 final class AggregateTask(plan: AggregatePlan, opened: OpenStores, input: Iterator[InternalRow],
     finished: AggregateTask => Unit) extends StepTask {
-  import AggregateStores.{Noted, Shown}
+  import AggregateStores.{Noted, Shown, Unknown}
   import plan.{counters, spec, times}
 
   private def numberOf(name: String): Int = plan.stores.indexWhere(_.name == name)
@@ -66,15 +66,28 @@ final class AggregateTask(plan: AggregatePlan, opened: OpenStores, input: Iterat
 
   /** Keys that were kept for ever are forgotten from now on. */
   private def arrange(): Unit = if (expiry != null && isEmpty(opened.stores(dueAt))) {
-    val until = if (now == Long.MinValue) Long.MaxValue else Saturating.plus(now, spec.ttl)
+    val until = if (now == Long.MinValue) Unknown else after(now)
     val all = opened.stores.head.iterator()
     try all.foreach { pair =>
       val row = pair.value.copy()
       rows.setExpires(row, until)
       kept.put(pair.key, row)
-      expiry.put(pair.key, until, 0)
+      look(pair.key, until)
     } finally all.close()
   }
+
+  /** Until when a key is kept that was touched at a time; never the end of time, which stands for unknown. */
+  private def after(time: Long): Long = math.min(Saturating.plus(time, spec.ttl), Unknown - 1)
+
+  /** Until when a key is kept; what came before there was a watermark counts as of the first one's time. */
+  private def expires(row: UnsafeRow): Long = {
+    val until = rows.expires(row)
+    if (until == Unknown && now != Long.MinValue) after(now) else until
+  }
+
+  /** Has a key looked at when its time is up, or as soon as there is a time. */
+  private def look(key: UnsafeRow, until: Long): Unit =
+    expiry.put(key, if (until == Unknown) Long.MinValue else until, 0)
 
   private def isEmpty(store: StateStore): Boolean = {
     val scan = store.iterator()
@@ -87,15 +100,15 @@ final class AggregateTask(plan: AggregatePlan, opened: OpenStores, input: Iterat
     val in = rows.value(group)
     val old = kept.get(key)
     val flags = if (old == null) 0 else rows.flags(old)
-    val isOver = expiry != null && old != null && rows.expires(old) <= now
+    val isOver = expiry != null && old != null && expires(old) <= now
     // what was noted, when the job still had an `emit`, was not told
     val told = if (changed == null && flags == Shown) rows.result(key, old).copy() else null
-    val until = untilOf(key, in, if (old == null || isOver) Long.MinValue else rows.expires(old))
+    val until = untilOf(key, in, if (expiry == null || old == null || isOver) Unknown else expires(old))
     if (expiry != null && until <= now) forgotten(key, old, flags)
     else {
       if (old == null) {
         counters.inserted.inc()
-        if (expiry != null) expiry.put(key, until, 0)
+        if (expiry != null) look(key, until)
       }
       val merged = if (old == null || isOver) in else rows.merge(old, in)
       rows.setExpires(merged, until)
@@ -110,12 +123,12 @@ final class AggregateTask(plan: AggregatePlan, opened: OpenStores, input: Iterat
 
   /** Until when a key is kept that got new rows. */
   private def untilOf(key: UnsafeRow, in: UnsafeRow, before: Long): Long =
-    if (spec.ttl == 0) Long.MaxValue
-    else if (!spec.byEventTime) Saturating.plus(now, spec.ttl)
-    else rows.time(key, in) match {
-      case Some(time) => math.max(before, Saturating.plus(time, spec.ttl))
+    if (spec.ttl == 0) Unknown
+    else if (!spec.byEventTime) after(now)
+    else {
       // a row without event time is taken for one of the watermark's
-      case None => if (now == Long.MinValue) Long.MaxValue else math.max(before, Saturating.plus(now, spec.ttl))
+      val touched = rows.time(key, in).orElse(Option.when(now != Long.MinValue)(now))
+      touched.map(after).fold(before)(until => if (before == Unknown) until else math.max(before, until))
     }
 
   /** Removes a key, if it is kept; the deletion of its row, or null if it has none. */
@@ -163,7 +176,15 @@ final class AggregateTask(plan: AggregatePlan, opened: OpenStores, input: Iterat
     else expiry.take(now) { (key, _, _) =>
       val row = kept.get(key)
       if (row == null) Iterator.empty
-      else if (rows.expires(row) > now) { expiry.put(key, rows.expires(row), 0); Iterator.empty }
+      else if (expires(row) > now) {
+        if (rows.expires(row) == Unknown) {
+          val own = row.copy()
+          rows.setExpires(own, expires(row))
+          put(key, own, rows.flags(own))
+        }
+        look(key, expires(row))
+        Iterator.empty
+      }
       else Iterator.single(forgotten(key, row, rows.flags(row)))
     }
 
@@ -179,7 +200,7 @@ final class AggregateTask(plan: AggregatePlan, opened: OpenStores, input: Iterat
 
   /** Tells the driver when there is something to do next. */
   private def tellNext(): Unit = {
-    if (expiry != null) expiry.first.filter(_ != Long.MaxValue).foreach { time =>
+    if (expiry != null) expiry.first.foreach { time =>
       (if (spec.byEventTime) times.due else times.clockDue).add(time)
     }
     if (changed != null && !ticked && !isEmpty(changed)) {
