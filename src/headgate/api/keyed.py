@@ -128,7 +128,7 @@ class Keyed:
         """Aggregate all rows of each key, and tell each result that changed.
 
         Each batch gives at most one row for a key: the key and the aggregates, if they are not as
-        they were told last. With `emit=hg.every(...)` changes are told when time has passed a
+        they were emitted last. With `emit=hg.every(...)` changes are emitted when time has passed a
         multiple of the interval: event time if the stream has one and the clock is not
         "processing", else the time of batches. `having` says which results are there: a key that
         falls out is deleted. A key that gets no rows for the time of `ttl` is forgotten, and its
@@ -175,7 +175,7 @@ class Keyed:
 
 
 def _emit(step: str, emit: object) -> tuple[timedelta, bool] | None:
-    """The interval in which changes are told, and whether it is of event time."""
+    """The interval in which changes are emitted, and whether it is of event time."""
     if emit is None:
         return None
     if isinstance(emit, Trigger):

@@ -160,14 +160,14 @@ def add_aggregate(
     if having is not None:
         _check_having(plan, name, schema, having)
     names = tuple(field.name for field in fields)
-    told = None
+    rhythm = None
     if emit is not None:
-        told = Emit(emit[0], "event" if emit[1] and timed else "processing")
+        rhythm = Emit(emit[0], "event" if emit[1] and timed else "processing")
     kept = kept_of(name, ttl, timed=timed)
     key_text = ", ".join(field.dataType.simpleString() for field in fields)
     return plan.add(
         name,
-        AggregateStep(keyed.keys, names, tuple(aggregates), having, told, kept),
+        AggregateStep(keyed.keys, names, tuple(aggregates), having, rhythm, kept),
         {"out": schema},
         inputs=[port.edge],
         state_schema=f"({key_text}) -> {StructType(made).simpleString()}",

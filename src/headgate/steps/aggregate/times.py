@@ -17,7 +17,7 @@ _MS, _US = timedelta(milliseconds=1), timedelta(microseconds=1)
 
 @dataclass(frozen=True)
 class Emit:
-    """Changes are told whenever a clock passes a multiple of an interval."""
+    """Changes are emitted whenever a clock passes a multiple of an interval."""
 
     interval: timedelta
     clock: Clock
@@ -75,5 +75,5 @@ def fit_of(old: Mapping[str, Any], new: Mapping[str, Any]) -> Fit:
     elif was != now:
         notes.append("the new ttl holds for a key from its next rows on")
     if old["emit"] is not None and new["emit"] is None:
-        notes.append("what has changed since the last update is told with the key's next rows")
+        notes.append("what has changed since the last update is emitted with the key's next rows")
     return Fit(note="; ".join(notes))

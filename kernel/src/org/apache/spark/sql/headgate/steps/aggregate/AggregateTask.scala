@@ -158,7 +158,7 @@ final class AggregateTask(plan: AggregatePlan, opened: OpenStores, input: Iterat
     rowsStored += 1
   }
 
-  /** What changed since it was told last. */
+  /** What changed since it was emitted last. */
   private def toldLate(): Iterator[InternalRow] =
     if (changed == null || !ticked) Iterator.empty
     else {
@@ -188,7 +188,7 @@ final class AggregateTask(plan: AggregatePlan, opened: OpenStores, input: Iterat
       else Iterator.single(forgotten(key, row, rows.flags(row)))
     }
 
-  // keys whose time is up are gone before anybody is told of them; each is made when the one before has ended
+  // keys whose time is up are gone before they are emitted; each is made when the one before has ended
   private lazy val later: Iterator[InternalRow] = forget() ++ toldLate()
 
   override protected def work(): Unit = {

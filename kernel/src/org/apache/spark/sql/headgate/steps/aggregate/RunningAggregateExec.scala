@@ -34,7 +34,7 @@ case class RunningAggregateExec(child: SparkPlan, spec: AggregateSpec, keys: Seq
   override protected def withNewChildInternal(c: SparkPlan): RunningAggregateExec = copy(child = c)
   override val stateStoreNames: Seq[String] = stores.map(_.name)
 
-  // keys are forgotten, and what changed is told, without new input
+  // keys are forgotten, and what changed is emitted, without new input
   @transient private lazy val due = new LeastDeadline
   @transient private lazy val clockDue = new LeastDeadline
   override def shouldRunAnotherBatch(watermark: Long): Boolean = {
