@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import takewhile
@@ -87,7 +87,7 @@ class RunFigures:
         end = now()
         records = [
             record
-            for record in self.run.checkpoint_log.last(_RATE_CHECKPOINTS)
+            for record in self._last
             if record.completed_at
             and record.triggered_at
             and end - record.completed_at < RATE_WINDOW
@@ -103,9 +103,13 @@ class RunFigures:
     def latencies(self) -> list[SinkLatency]:
         """Of each sink over the last 20 checkpoints, those of the last minute if there are any."""
         end = now()
-        records = self.run.checkpoint_log.last(_RATE_CHECKPOINTS)
-        fresh = [r for r in records if r.completed_at and end - r.completed_at < RATE_WINDOW]
-        return sink_latencies(self.graph["steps"], fresh or records)
+        fresh = [r for r in self._last if r.completed_at and end - r.completed_at < RATE_WINDOW]
+        return sink_latencies(self.graph["steps"], fresh or self._last)
+
+    @cached_property
+    def _last(self) -> Sequence[CheckpointRecord]:
+        """The newest checkpoints, as many as rates and latencies are made of."""
+        return self.run.checkpoint_log.last(_RATE_CHECKPOINTS)
 
     def restarts_since(self, when: datetime) -> int:
         """Restarts since a time, the newest events first until an older one comes."""
