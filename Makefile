@@ -15,10 +15,12 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11 py
 	$(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 
 # Each worker has a Spark of its own, with up to 3 GB. One that has nothing left takes from another.
-WORKERS ?= 2
+# A test waits for brokers and disks half of its time: three keep two cores busy where memory allows.
+LARGE := $(shell awk '/^MemTotal/ && $$2 > 14000000 {print "yes"}' /proc/meminfo 2>/dev/null)
+WORKERS ?= $(if $(LARGE),3,2)
 PARALLEL = --numprocesses $(WORKERS) --dist worksteal --durations 20
 # Slow tests start drivers and brokers, and wait for leases, restarts and time limits: one more runs meanwhile.
-SLOW_WORKERS ?= 3
+SLOW_WORKERS ?= $(if $(LARGE),4,3)
 SLOWLY = --numprocesses $(SLOW_WORKERS) --dist worksteal --durations 20
 
 INSTALLED := $(VENV)/.installed

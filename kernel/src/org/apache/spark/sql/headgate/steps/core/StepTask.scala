@@ -1,6 +1,7 @@
 package org.apache.spark.sql.headgate.steps.core
 
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.headgate.spark.TaskSettings
 
 /** One partition of one batch of a stateful step: it gives its rows one by one until it has ended. */
 abstract class StepTask extends Iterator[InternalRow] {
@@ -12,12 +13,13 @@ abstract class StepTask extends Iterator[InternalRow] {
   /** The row that is given next, if there is one. */
   protected var current: InternalRow = null
   protected var ended = false
+  private val settings = new TaskSettings
 
   /** Does some more, which leaves a row in `current`, or gives none, or ends the task. */
   protected def work(): Unit
 
   override final def hasNext: Boolean = {
-    while (current == null && !ended) work()
+    if (current == null && !ended) settings.within { while (current == null && !ended) work() }
     current != null
   }
 

@@ -56,6 +56,13 @@ case class JoinSpec(step: String, keys: Int, lower: Long, upper: Long, windows: 
   def grain(side: Int): Long =
     if (unmatched(side) == Unmatched.Drop) math.max(1L, (upper - lower) / JoinSpec.Grains) else 1L
 
+  /**
+   * Rows of a side, key and batch whose times differ by no more than this are forgotten together, with the
+   * last of them: a key that has rows all over a large batch is looked at once and not for each.
+   */
+  def span(side: Int): Long =
+    if (unmatched(side) == Unmatched.Drop) Saturating.times(upper - lower, JoinSpec.Widths) else 0L
+
   def times(time: Long): Iterator[Long] = windows.fold(Iterator.single(time))(_.lastTimes(time))
 }
 
@@ -70,6 +77,7 @@ object JoinSpec {
   val LeftRow = "__hg_left"
   val RightRow = "__hg_right"
   private val Grains = 8
+  private val Widths = 4
 
   def parse(text: String): JoinSpec = {
     val json = new ObjectMapper().readTree(text)

@@ -176,19 +176,23 @@ final class JoinTask(plan: JoinPlan, opened: OpenStores, input: Iterator[Interna
 
   /** New rows that may have more matches are kept; of the others, those without one leave. */
   private def settle(): Iterator[InternalRow] = Iterator(Left, Right).flatMap { side =>
-    var noted = Long.MinValue
+    val span = spec.span(side)
+    var since = 0L // the time of the first row that is forgotten at `due`
+    var due = Long.MinValue
+    def note(): Unit = if (due != Long.MinValue) { index.put(key, due, side); due = Long.MinValue }
     fresh(side).iterator.flatMap { row =>
       val last = lastMatch(side, row.time)
       if (last >= now && now != Long.MaxValue) {
         kept.put(key, side, row.time, row.number, row.row, row.matched)
         rowsStored += 1
         counters.inserted.inc()
-        val due = rounded(side, last)
-        if (due != noted) { index.put(key, due, side); noted = due }
+        if (Saturating.minus(row.time, since) > span) note()
+        if (due == Long.MinValue) since = row.time
+        due = rounded(side, last)
         Iterator.empty
       } else if (row.matched) Iterator.empty
       else Option(leaveUnmatched(side, row.time, row.row)).iterator
-    }
+    } ++ { note(); Iterator.empty }
   }
 
   /** What is given of a row that has no match and can have none; null if nothing is. */
@@ -217,7 +221,7 @@ final class JoinTask(plan: JoinPlan, opened: OpenStores, input: Iterator[Interna
   private def sweep(): Iterator[InternalRow] =
     if (now == Long.MinValue) Iterator.empty
     else index.take(if (now == Long.MaxValue) now else now - 1) { (key, due, side) =>
-      val first = Saturating.minus(due, spec.grain(side) - 1)
+      val first = Saturating.minus(Saturating.minus(due, spec.grain(side) - 1), spec.span(side))
       val to = if (due == Long.MaxValue) due else Saturating.minus(due, spec.latest(side))
       kept.scan(key, side, Saturating.minus(first, spec.latest(side)), to).flatMap { found =>
         val leaving =
