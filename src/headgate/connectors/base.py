@@ -175,6 +175,10 @@ class Sink:
     def check_rows(self, rows: StructType) -> None:
         """Raise if rows with these columns can never be written."""
 
+    def with_rows(self, rows: StructType) -> Sink:
+        """The sink for rows with these columns, if what it asks its system depends on them."""
+        return self
+
     def prepare(self, spark: SparkSession) -> Sequence[str]:
         """Make the sink's system ready for a run, or raise; what was changed there, in sentences.
 

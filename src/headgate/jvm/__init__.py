@@ -13,6 +13,7 @@ from headgate.jvm.brokers import (
     need_pulsar,
     pulsar_topics,
 )
+from headgate.jvm.databases import jdbc_check, jdbc_create, need_postgresql
 from headgate.jvm.failure import explain_failure, failure_report, failure_text
 from headgate.jvm.frames import (
     carry,
