@@ -72,7 +72,8 @@ class Shop:
 
     def go(self, job: hg.JobDef, **options: Any) -> RunOutcome:
         outcome = run(
-            job, home=str(self.home), bounded=True, **{"spark": self.spark, "parallelism": 2, **options}
+            job, home=str(self.home), bounded=True,
+            **{"spark": self.spark, "parallelism": 2, **options},
         )  # fmt: skip
         if outcome.error is not None:
             raise outcome.error

@@ -1,4 +1,4 @@
-"""Tables get each row once: after a crash at any point, a restore, and with homes that are older."""
+"""Tables get each row once: after a crash at any point, a restore, with homes that are older."""
 
 from __future__ import annotations
 
@@ -57,8 +57,7 @@ def test_no_crash_writes_a_row_twice_or_not_at_all(shop: Shop) -> None:
         f"SELECT sink, sum(rows) FROM headgate_batches WHERE job = '{shop.job_name}' AND batch = 5"
         " GROUP BY sink ORDER BY sink"
     )
-    of_last = [row for row in sent[-40:]]
-    cheap_ones = sum(row["price"] < 0 for row in of_last)
+    cheap_ones = sum(row["price"] < 0 for row in sent[-40:])
     assert notes == [("cheap", str(cheap_ones)), ("dear", str(40 - cheap_ones)), ("last", "40")]
 
 

@@ -79,7 +79,7 @@ def record(row: dict[str, Any]) -> dict[str, Any]:
 
 def stored(row: dict[str, Any]) -> dict[str, Any]:
     """A row as to_jsonb shows it, with UTC as the session's zone."""
-    made: dict[str, Any] = {name: None for name in ("id", *COLUMNS)} | row
+    made: dict[str, Any] = dict.fromkeys(("id", *COLUMNS)) | row
     if made["bytes"] is not None:
         made["bytes"] = "\\x" + made["bytes"].hex()
     if made["money"] is not None:

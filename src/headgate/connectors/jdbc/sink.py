@@ -40,9 +40,9 @@ class JdbcSink(Sink):
     """A table of PostgreSQL to write, exactly once.
 
     Rows are appended, or with `mode="upsert"` replace those with the same `key` columns; then the
-    sink takes streams of changes, too, and deletes rows. Each task writes its part of a batch in one
-    transaction, with a note of the batch in the table `headgate_batches`. With `create=True` a table
-    that is missing is made. `options` are the driver's: `user`, `password`, `sslmode`, ...
+    sink takes streams of changes, too, and deletes rows. Each task writes its part of a batch in
+    one transaction, with a note of the batch in the table `headgate_batches`. With `create=True` a
+    table that is missing is made. `options` are the driver's: `user`, `password`, `sslmode`, ...
 
     >>> sink = JdbcSink("jdbc:postgresql://db:5432/shop", "totals", mode="upsert", key=["user"])
     >>> sink.describe()

@@ -44,7 +44,8 @@ private[headgate] object JdbcGroup {
   def of(job: JobSpec, sinks: Seq[SinkSpec], start: String): Seq[(JdbcGroup, Seq[(SinkSpec, JdbcOptions)])] = {
     val known = sinks.map(s => s -> s.options.asInstanceOf[JdbcOptions])
     known.map(_._2.access).distinct.map { access =>
-      JdbcGroup(job, access, start) -> known.filter(_._2.access == access)
+      // kinds of sinks do not travel to executors, and tasks need none of it
+      JdbcGroup(job.copy(sinks = Nil), access, start) -> known.filter(_._2.access == access)
     }
   }
 }
