@@ -111,7 +111,8 @@ class Postgres:
     def psql(self, *words: str, database: str = DATABASE, given: str = "") -> str:
         """What psql says; it fails if a statement does."""
         command = [str(self._programs / "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h",
-                   "127.0.0.1", "-p", str(self.port), "-U", USER, "-d", database, *words]  # fmt: skip
+                   "127.0.0.1", "-p", str(self.port), "-U", USER, "-d", database,
+                   *words]  # fmt: skip
         ran = subprocess.run(
             command, env={**os.environ, "PGPASSWORD": PASSWORD, "PGTZ": "UTC"}, input=given,
             capture_output=True, text=True, check=False,
