@@ -24,7 +24,7 @@ def shop(job: hg.Job) -> None:
         having="total BETWEEN 5 AND 40",
     )
     totals.sink(
-        "totals",
+        "totals_table",
         hg.JdbcSink(
             job.param("url"), "totals", mode="upsert", key=["user"], create=True, options=login
         ),

@@ -79,6 +79,9 @@ class JdbcSink(Sink):
     def describe(self) -> str:
         return f"{self.url.partition('?')[0]}/{self.table}"
 
+    def key_text(self, columns: Sequence[str]) -> str:
+        return f"key={list(columns)}"
+
     def config(self) -> Mapping[str, Any]:
         return {"mode": self.mode}
 
@@ -123,13 +126,6 @@ class JdbcSink(Sink):
                 )
 
     def check_rows(self, rows: StructType) -> None:
-        for name in self.columns:
-            if name not in rows.names:
-                raise GraphError(
-                    f"the key column '{name}' must be a column of the rows",
-                    expected=", ".join(rows.names),
-                    remedy="name one of them",
-                )
         for field in rows.fields:
             if (found := _not_stored(field.dataType)) is not None:
                 raise GraphError(

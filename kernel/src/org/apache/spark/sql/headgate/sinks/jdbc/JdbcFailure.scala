@@ -32,12 +32,6 @@ object JdbcFailure {
       .orElse(causes(error).collectFirst { case sql: SQLException => explained(sql, where, row) })
       .getOrElse(error)
 
-  def isUnreachable(error: Throwable): Boolean = causes(error).exists {
-    case known: JdbcFailure => known.kind == Unreachable
-    case sql: SQLException => kindOf(state(sql)) == Unreachable
-    case _ => false
-  }
-
   private def explained(
       error: SQLException, where: String, row: String => Option[String]): JdbcFailure = {
     val kind = kindOf(state(error))
