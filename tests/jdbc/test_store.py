@@ -16,7 +16,7 @@ from tests.jdbc.server import PASSWORD, USER, Postgres
 from tests.reliability.processes import Driver
 from tests.reliability.store_data import Producer
 from tests.reliability.store_truth import expected
-from tests.reliability.test_driver_kills import checkpoints, work_a_while
+from tests.reliability.test_driver_kills import work_a_while
 from tests.reliability.topics import INPUTS, OUTPUTS, KafkaTopics
 
 ROOT = Path(__file__).parents[2]
