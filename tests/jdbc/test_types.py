@@ -64,7 +64,7 @@ def rows() -> list[dict[str, Any]]:
         "times": ["2024-02-29T12:00:00Z", None], "one": {"a": 5, "b": 'say "\\" \t'},
         "named": {"k\\": 1, "two words": 2}, "many": [{"a": 1}, {"a": 2}],
     }  # fmt: skip
-    made = [{"id": 0, **full}, {"id": 7}]
+    made: list[dict[str, Any]] = [{"id": 0, **full}, {"id": 7}]
     for number, text in enumerate(ODD):
         made.append({"id": 100 + number * 13, "text": text, "words": [], "named": {}, "yes": False})
     made.append({"id": 999, "day": "0001-01-01", "at": "0001-01-01T00:00:00Z", "whole": 1e22,
