@@ -75,8 +75,10 @@ def test_changes_are_upserts_and_deletions(shop: Shop) -> None:
     prices: dict[str, list[int]] = {}
     before: set[str] = set()
     for point in (None, "in_transaction", "after_transaction", "after_sink"):
-        came: list[dict[str, Any]] = [{"id": n, "user": f"u{dice.randrange(70)}", "price": dice.randint(-9, 15)}
-                for n in range(120)]  # fmt: skip
+        came: list[dict[str, Any]] = [
+            {"id": n, "user": f"u{dice.randrange(70)}", "price": dice.randint(-9, 15)}
+            for n in range(120)
+        ]
         shop.send(came)
         for row in came:
             prices.setdefault(row["user"], []).append(row["price"])
