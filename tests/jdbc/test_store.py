@@ -83,7 +83,7 @@ def test_each_row_is_once_in_tables_and_in_what_a_function_writes(
 
     truth = expected(home, topics)
     print(
-        f"{len(POINTS)} halts, {KILLS} kills, the database once, {truth.batches} batches, seed {seed}"
+        f"{len(POINTS)} halts, {KILLS} kills, 1 of the database, {truth.batches} batches, {seed=}"
     )
     for output in OUTPUTS:
         found = Counter(canonical(row, output) for row in server.records(output))
