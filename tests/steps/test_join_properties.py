@@ -29,6 +29,8 @@ KEYS = 130
 ROWS = 1100
 DELAY = 20
 SEEDS = int(os.environ.get("HEADGATE_JOIN_SEEDS", "1"))
+# how large a key's rows get before some are kept apart: a row, a few, many
+BLOCKS, SIZES = "spark.headgate.join.block.bytes", ("1b", "300b", "8k")
 Truth = JoinTruth | DedupeTruth
 
 
@@ -124,6 +126,7 @@ class Story:
     """A job with its truths along the line of its checkpoints."""
 
     def __init__(self, dice: random.Random) -> None:
+        self.dice = dice
         self.cases = [random_case(dice, number) for number in range(4)]
         self.times: list[int | None] = [None, dice.choice([5, 40, 200])]
         self.truths: list[Truth] = [
@@ -149,7 +152,12 @@ class Story:
         self.done, self.truths = done, copy.deepcopy(truths)
 
     def run(self, *, drain: bool = False) -> None:
-        self.driver.run(drain=drain)
+        conf = self.driver.spark.conf
+        conf.set(BLOCKS, self.dice.choice(SIZES))
+        try:
+            self.driver.run(drain=drain)
+        finally:
+            conf.unset(BLOCKS)
         before = [len(truth.out) for truth in self.truths]
         home = self.driver._run_home
         for record in home.checkpoints():
