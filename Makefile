@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries nexmark test test-quick test-long ui-screenshots lint format soak soak-kafka \
 	soak-state soak-pulsar soak-windows nemesis bench bench-lookup bench-windows bench-join \
-	bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability bench-latency bench-small-batch bench-home lock clean
+	bench-process bench-savepoint bench-kafka bench-pulsar bench-jdbc bench-ui bench-durability bench-latency bench-small-batch bench-home lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -143,7 +143,7 @@ MINUTES ?= 30
 nemesis: setup $(ARCHIVE) ## real jobs under seeded faults of processes, network, broker, disk; MINUTES=180 SEED=17
 	@$(BIN)/python -m tests.nemesis.run --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(NEMESIS)
 
-bench: bench-lookup bench-windows bench-join bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability bench-latency bench-small-batch bench-home ## all benchmarks
+bench: bench-lookup bench-windows bench-join bench-process bench-savepoint bench-kafka bench-pulsar bench-jdbc bench-ui bench-durability bench-latency bench-small-batch bench-home ## all benchmarks
 
 bench-windows: setup $(BENCH) ## counts in 5-minute windows: Headgate, Spark's own aggregation, Java Flink
 	@$(BIN)/python -m bench.windows
@@ -159,6 +159,9 @@ bench-kafka: setup ## the store job Kafka to Kafka: exactly once against at leas
 
 bench-pulsar: setup ## the Pulsar source against a plain consumer, with one and four partitions
 	@$(BIN)/python -m bench.pulsar
+
+bench-jdbc: setup ## 1,000,000 rows into PostgreSQL by a job, against psql's \copy of the same rows
+	@$(BIN)/python -m bench.jdbc
 
 bench-savepoint: setup ## savepoints of a running job with 1,000,000 keys
 	@$(BIN)/python -m bench.savepoint

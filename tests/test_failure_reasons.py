@@ -318,6 +318,32 @@ def _pulsar(lab: Lab) -> None:
     raise PulsarFailure("PULSAR", "pulsar://h:1/orders", "TopicTerminated")
 
 
+def _sql(state: str) -> Way:
+    """The database says why by a code of SQL."""
+
+    def way(lab: Lab) -> None:
+        jvm.need_postgresql(lab.spark)
+        failure = lab.kernel("sinks.jdbc.JdbcFailure")
+        error = lab.java.java.sql.SQLException("so it said", state)
+        lab.raised(
+            failure.of(error, "jdbc:postgresql://db/shop/t", getattr(failure, "of$default$3")())
+        )
+
+    return way
+
+
+for _reason, _state in (
+    (Reason.DATABASE_UNREACHABLE, "08006"),
+    (Reason.DATABASE_DENIED, "28P01"),
+    (Reason.TABLE_MISSING, "42P01"),
+    (Reason.TABLE_UNFIT, "42703"),
+    (Reason.CONSTRAINT_VIOLATED, "23505"),
+    (Reason.VALUE_REFUSED, "22001"),
+    (Reason.DATABASE, "40P01"),
+):
+    fails_for(_reason)(_sql(_state))
+
+
 @fails_for(Reason.STEP_TWICE)
 def _twice(lab: Lab) -> None:
     query = lab.consume(read_stream(lab.spark, lab.topic("a").path))

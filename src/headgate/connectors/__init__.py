@@ -4,6 +4,7 @@ from headgate.connectors.address import Topic, topic
 from headgate.connectors.base import Sink, Source, StartPosition
 from headgate.connectors.console import ConsoleSink
 from headgate.connectors.files import FilesSink
+from headgate.connectors.jdbc.sink import JdbcSink
 from headgate.connectors.kafka.sink import KafkaSink
 from headgate.connectors.kafka.source import KafkaSource
 from headgate.connectors.log.connector import LogSink, LogSource
@@ -16,6 +17,7 @@ __all__ = [
     "ConsoleSink",
     "FilesSink",
     "ForeachBatchSink",
+    "JdbcSink",
     "KafkaSink",
     "KafkaSource",
     "LogSink",

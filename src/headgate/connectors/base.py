@@ -160,6 +160,11 @@ class Sink:
         """Whether the kernel sorts the sink's rows, task by task, by all that they contain."""
         return False
 
+    def key_text(self, columns: Sequence[str]) -> str:
+        """How a job says that these columns, at least one, are the sink's key."""
+        all = ", ".join(columns)
+        return f"key='{all}'" if len(columns) == 1 else f"key='to_json(struct({all}))'"
+
     def hidden_columns(self) -> Mapping[str, Expr]:
         """What the writer needs beside the row, by the part of a record that it becomes."""
         return {} if self.key is None else {"key": self.key}
@@ -174,6 +179,10 @@ class Sink:
 
     def check_rows(self, rows: StructType) -> None:
         """Raise if rows with these columns can never be written."""
+
+    def with_rows(self, rows: StructType) -> Sink:
+        """The sink for rows with these columns, if what it asks its system depends on them."""
+        return self
 
     def prepare(self, spark: SparkSession) -> Sequence[str]:
         """Make the sink's system ready for a run, or raise; what was changed there, in sentences.

@@ -138,6 +138,42 @@ class Reason(Enum):
         "switch deduplication on for the topic or its namespace, or say delivery='at_least_once'",
     )
     PULSAR = ("Pulsar refused a request", True, "run with --debug to see all that Pulsar said")
+    DATABASE_UNREACHABLE = (
+        "the database does not answer",
+        True,
+        "see that it runs and can be reached from the driver and the executors",
+    )
+    DATABASE_DENIED = (
+        "the database does not let the job in",
+        False,
+        "check user, password and rights: the job writes its tables and headgate_batches and "
+        "headgate_outputs, and creates the latter two unless they are there",
+    )
+    TABLE_MISSING = (
+        "a table is not there",
+        False,
+        "create it, or let the sink do so with create=True",
+    )
+    TABLE_UNFIT = (
+        "a table does not fit the rows of its sink",
+        False,
+        "alter the table, or cast, rename or drop columns on the way to the sink",
+    )
+    CONSTRAINT_VIOLATED = (
+        "a table's constraint refuses a row",
+        False,
+        "correct such rows on the way to the sink, or the constraint",
+    )
+    VALUE_REFUSED = (
+        "a value does not fit its column",
+        False,
+        "widen the column, or correct the value on the way to the sink",
+    )
+    DATABASE = (
+        "the database refused a statement",
+        True,
+        "run with --debug to see all that it said",
+    )
     STEP_TWICE = ("a step would have run twice", False, "report this: it is a defect of Headgate")
     UNKNOWN = ("the query failed", True, "run with --debug to see all that Spark said")
 

@@ -13,6 +13,7 @@ from headgate.jvm.brokers import (
     need_pulsar,
     pulsar_topics,
 )
+from headgate.jvm.databases import jdbc_check, jdbc_create, need_postgresql
 from headgate.jvm.failure import explain_failure, failure_report, failure_text
 from headgate.jvm.frames import (
     carry,
@@ -120,6 +121,8 @@ __all__ = [
     "home_probe",
     "is_chain",
     "jar",
+    "jdbc_check",
+    "jdbc_create",
     "join",
     "kafka_cluster_id",
     "kafka_open_transactions",
@@ -129,6 +132,7 @@ __all__ = [
     "lookup_as_of",
     "name_of",
     "need_kafka",
+    "need_postgresql",
     "need_pulsar",
     "need_store",
     "needs_order",
