@@ -6,6 +6,7 @@
 from headgate.jvm.brokers import (
     guard_topics,
     kafka_cluster_id,
+    kafka_create_lasting,
     kafka_open_transactions,
     kafka_topic_ids,
     kafka_topics,
@@ -32,6 +33,7 @@ from headgate.jvm.frames import (
     split,
     stateful_part,
     tee,
+    with_batch_time,
 )
 from headgate.jvm.gateway import (
     CLOCK_OFFSET,
@@ -122,6 +124,7 @@ __all__ = [
     "jar",
     "join",
     "kafka_cluster_id",
+    "kafka_create_lasting",
     "kafka_open_transactions",
     "kafka_topic_ids",
     "kafka_topics",
@@ -165,5 +168,6 @@ __all__ = [
     "verify_files",
     "window",
     "window_problem",
+    "with_batch_time",
     "write_with",
 ]
