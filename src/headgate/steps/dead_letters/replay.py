@@ -76,10 +76,13 @@ class ReplayStep(Operation):
             # a row was given its event time before: it is in the letter
             schema = StructType([*schema.fields]).add(EVENT_TIME, TimestampType())
             decoding = replace(decoding, metadata=[(EVENT_TIME, "event_time")])
+        # the decoder makes an address of the source's and the topic's name, if it needs the name
+        in_parts = any(part == "topic" for _, part in decoding.metadata)
+        topic = "substring_index(l.topic, '/', -1)" if in_parts else "l.topic"
         rows = jvm.decode(
-            self._records(job, node),
+            self._records(job, node, topic),
             schema,
-            topic=self.topic,
+            topic=self.topic if in_parts else "",
             step=node.step.id,
             malformed="side",
             **dataclasses.asdict(decoding),
@@ -88,7 +91,7 @@ class ReplayStep(Operation):
             rows = rows.withColumn(EVENT_TIME, column(watermark.time))
         return rows if POSITION in self.carries else rows.drop(POSITION)
 
-    def _records(self, job: Compiling, node: Node) -> DataFrame:
+    def _records(self, job: Compiling, node: Node, topic: str) -> DataFrame:
         """The records as they were when they were lost."""
         records = self.reads.records(job.spark, table=False).alias(ALIAS + node.step.id)
         letters = jvm.select(
@@ -110,7 +113,7 @@ class ReplayStep(Operation):
                 "coalesce(l.`offset`, o) AS `offset`",
                 f"CASE WHEN l.`offset` < {_MOST} THEN l.`offset` ELSE o END AS position",
                 "coalesce(CAST(l.`timestamp` AS TIMESTAMP), t) AS `timestamp`",
-                "substring_index(l.topic, '/', -1) AS topic",
+                f"{topic} AS topic",
                 "CAST(l.event_time AS TIMESTAMP) AS event_time",
                 # what letters do not have
                 "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers",
