@@ -188,17 +188,7 @@ def _keyed(step: str, input: str, given: object) -> KeyedPort:
 
 
 DeadLetters: TypeAlias = str | Topic | Callable[[Job], Topic]
-"""Where a job's dead letters go: an address, a topic, or a function from the job to a topic.
-
-In an address `{name}` is a param of the job.
-
->>> @hg.job("copy", dead_letters="kafka://{servers}/copy.dlq")
-... def copy(job: hg.Job) -> None:
-...     orders = job.source("orders", hg.topic("log:orders", schema="id BIGINT"))
-...     orders.sink("copied", hg.topic("log:copied"))
->>> copy.describe({"servers": "localhost:9092"}).step("dead_letters").address
-'kafka://localhost:9092/copy.dlq'
-"""
+"""Where dead letters go: an address, a topic, or a function from the job to a topic."""
 _PARAM = re.compile(r"\{(\w+)\}")
 
 
@@ -287,12 +277,19 @@ def job(
     """Make a function into a job.
 
     `dead_letters` is a topic for malformed records and for missing, late and failed rows that no
-    step reads; `headgate replay` gives them to their step again.
+    step reads; `headgate replay` gives them to their step again. It is an address, in which `{name}`
+    is a param, a topic, or a function from the job to a topic.
 
     >>> @hg.job("store", checkpoints=hg.Checkpoints(every="5 seconds"))
     ... def store(job: hg.Job) -> None: ...
     >>> store.name
     'store'
+    >>> @hg.job("copy", dead_letters="kafka://{servers}/copy.dlq")
+    ... def copy(job: hg.Job) -> None:
+    ...     orders = job.source("orders", hg.topic("log:orders", schema="id BIGINT"))
+    ...     orders.sink("copied", hg.topic("log:copied"))
+    >>> copy.describe({"servers": "localhost:9092"}).step("dead_letters").address
+    'kafka://localhost:9092/copy.dlq'
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise GraphError(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from headgate import jvm
+from headgate.base.errors import HeadgateError
 from headgate.connectors.address import Topic, split_address
 from headgate.connectors.base import Finding
 from headgate.connectors.kafka.client import split_kafka_address
@@ -78,5 +79,13 @@ def _made(spark: SparkSession, address: str, client: Mapping[str, str]) -> bool:
     scheme, rest = split_address(address)
     if scheme == "kafka":
         servers, name = split_kafka_address(rest)
-        return jvm.kafka_create_lasting(spark, {"bootstrap.servers": servers, **client}, name)
+        try:
+            return jvm.kafka_create_lasting(spark, {"bootstrap.servers": servers, **client}, name)
+        except Exception as error:
+            failure = jvm.explain_failure(error)
+            raise HeadgateError(
+                f"cannot make {address}, through which dead letters are replayed:"
+                f" {failure.sentence}",
+                remedy=f"make it with `headgate topic create {address}`, or let the job make it",
+            ) from error
     return TopicFiles(rest).ensure()
