@@ -77,6 +77,10 @@ class Topic(Source, Sink):
         return self._source.records(spark, table=table)
 
     @property
+    def positions_are_offsets(self) -> bool:
+        return self._source.positions_are_offsets
+
+    @property
     def keeps_unread(self) -> bool:
         return self._source.keeps_unread
 

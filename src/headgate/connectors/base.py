@@ -88,6 +88,11 @@ class Source:
         return None
 
     @property
+    def positions_are_offsets(self) -> bool:
+        """Whether the positions of its rows have their partitions and offsets."""
+        return True
+
+    @property
     def keeps_unread(self) -> bool:
         """Whether the broker keeps what the newest checkpoint has not, however long it takes."""
         return False

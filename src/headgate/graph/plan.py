@@ -61,6 +61,8 @@ class Plan:
     nodes: list[Node] = field(default_factory=list)
     used_params: set[str] = field(default_factory=set)
     secrets: set[str] = field(default_factory=set)
+    collects: bool = False
+    """Whether the job has a topic for dead letters."""
     changing: dict[str, str] = field(default_factory=dict)
     """Steps with an expression that gives another value when a batch is replayed."""
 

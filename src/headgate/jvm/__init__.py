@@ -6,6 +6,7 @@
 from headgate.jvm.brokers import (
     guard_topics,
     kafka_cluster_id,
+    kafka_create_lasting,
     kafka_open_transactions,
     kafka_topic_ids,
     kafka_topics,
@@ -33,6 +34,7 @@ from headgate.jvm.frames import (
     split,
     stateful_part,
     tee,
+    with_batch_time,
 )
 from headgate.jvm.gateway import (
     CLOCK_OFFSET,
@@ -125,6 +127,7 @@ __all__ = [
     "jdbc_create",
     "join",
     "kafka_cluster_id",
+    "kafka_create_lasting",
     "kafka_open_transactions",
     "kafka_topic_ids",
     "kafka_topics",
@@ -169,5 +172,6 @@ __all__ = [
     "verify_files",
     "window",
     "window_problem",
+    "with_batch_time",
     "write_with",
 ]

@@ -114,6 +114,13 @@ def count(df: DataFrame, step: str, output: str) -> DataFrame:
     )
 
 
+def with_batch_time(df: DataFrame, name: str) -> DataFrame:
+    """The rows with the time of their batch, which a replay of the batch finds again."""
+    return as_frame(
+        kernel_api(df.sparkSession, "FrameApi").withBatchTime(java_frame(df), name), df.sparkSession
+    )
+
+
 def observe(df: DataFrame, source: str, at: str) -> DataFrame:
     """Let a source's watermark follow the times in a column of its rows."""
     return as_frame(

@@ -1,6 +1,7 @@
 """Headgate's own kinds, all of them: importing this module makes them known by name."""
 
 from headgate.steps.aggregate import AggregateStep
+from headgate.steps.dead_letters import LetterStep, ReplayStep
 from headgate.steps.dedupe import DedupeStep
 from headgate.steps.join import JoinStep
 from headgate.steps.lookup import AsOfStep, ChangesTable, LookupStep, TableStep
@@ -20,8 +21,10 @@ __all__ = [
     "DedupeStep",
     "Drop",
     "JoinStep",
+    "LetterStep",
     "LookupStep",
     "ProcessStep",
+    "ReplayStep",
     "Select",
     "SinkStep",
     "SourceStep",

@@ -123,6 +123,10 @@ class PulsarSource(Source):
         return find_pulsar_topics(spark, self._access()[0], self.topic)
 
     @property
+    def positions_are_offsets(self) -> bool:
+        return False  # a message's id does not fit
+
+    @property
     def keeps_unread(self) -> bool:
         return self.subscription is not None
 

@@ -22,6 +22,7 @@ from headgate.connectors.base import Source
 from headgate.graph.carried import Carrying
 from headgate.graph.compiling import Compiling
 from headgate.graph.hidden import EVENT_TIME
+from headgate.graph.letters import Letters
 from headgate.graph.operation import Operation, RawSource, Shape
 from headgate.graph.plan import Node, Plan
 from headgate.steps.source.raw import decoded, made_by_function, source_schema
@@ -38,6 +39,9 @@ MALFORMED = StructType(
         StructField("value", StringType()),
         StructField("reason", StringType()),
     ]
+)
+MALFORMED_LETTERS = Letters(
+    "MALFORMED_RECORD", "reason", ("key",), "value", of_record=True, replay="record"
 )
 _BAD = "__hg_bad"
 
@@ -78,6 +82,9 @@ class SourceStep(Operation):
         if output == "malformed":
             return "make the source with malformed='side'"
         return super().side_remedy(output)
+
+    def letters(self, output: str) -> Letters | None:
+        return MALFORMED_LETTERS if output == "malformed" else None
 
     def check_carried(self, rows: Carrying, output: str, name: str) -> None:
         if rows.may_lack:
@@ -125,10 +132,12 @@ def add_source(
     name: str,
     source: RawSource,
     event_time: EventTime | None,
-    malformed: Literal["fail", "side"],
+    malformed: Literal["fail", "side"] | None,
 ) -> Node:
     """Write a source down."""
     plan.check_name(name, "source")
+    if malformed is None:
+        malformed = "side" if plan.collects and isinstance(source, Source) else "fail"
     if malformed not in ("fail", "side"):
         raise GraphError(
             "malformed must be 'fail' or 'side'",

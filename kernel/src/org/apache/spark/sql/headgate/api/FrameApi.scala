@@ -8,7 +8,9 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.ObjectMapper
 
 import org.apache.spark.sql.{DataFrame => ApiFrame, SparkSession => ApiSession}
+import org.apache.spark.sql.catalyst.expressions.Alias
 import org.apache.spark.sql.catalyst.plans.logical.Project
+import org.apache.spark.sql.headgate.batch.BatchInstant
 import org.apache.spark.sql.headgate.planning.{
   Branch, Carry, Chain, CountRows, Inspect, ObserveTime, SplitBuilder, Tee, Unplaced}
 import org.apache.spark.sql.headgate.sinks.core.RowPlaces
@@ -59,6 +61,12 @@ object FrameApi {
   def normalKeys(df: ApiFrame, names: JList[String]): ApiFrame = {
     val plan = Frames.plan(df)
     Frames.like(df, Project(NormalKeys.columns(plan.output, names.asScala.toSet), plan))
+  }
+
+  /** The rows with one more column: the time of the batch that they are in. */
+  def withBatchTime(df: ApiFrame, name: String): ApiFrame = {
+    val plan = Frames.plan(df)
+    Frames.like(df, Project(plan.output :+ Alias(BatchInstant(), name)(), plan))
   }
 
   /** @param df a repartition of the rows that several steps use */
