@@ -30,7 +30,7 @@ KEYS = {
 class S3Server:
     """One server; buckets are made as tests need them."""
 
-    def __init__(self, folder: Path, address: str = "127.0.0.1") -> None:
+    def __init__(self, folder: Path, address: str = "127.0.0.1", **env: str) -> None:
         self.log = folder / "s3.log"
         self.endpoint = f"http://{address}:{free_port()}"
         with open(self.log, "wb") as log:
@@ -38,6 +38,7 @@ class S3Server:
                 [sys.executable, "-m", "moto.server", "-H", address, "-p",
                  self.endpoint.rpartition(":")[2]],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
+                env={**os.environ, **env},
             )  # fmt: skip
         until = time.monotonic() + 60
         while True:
