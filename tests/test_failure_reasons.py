@@ -17,14 +17,17 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from headgate import jvm
+from headgate.brokers.process import free_port
 from headgate.connectors.log.files import Record, TopicFiles
 from headgate.connectors.pulsar.range import PulsarFailure
 from headgate.failures import Failure, Reason, Report, explain
 from headgate.failures.signs import SIGNS, read_text
 from headgate.runtime.home_probe import HomeUnseenError
 from headgate.runtime.supervisor import BatchTimeoutError
+from tests.homes.s3 import S3Server
 from tests.kernel.support import decode, raw, read_stream, run, spec
 
+KEYS_OF_S3 = {"access.key": "test-key", "secret.key": "test-secret"}
 KEPT = Path(__file__).parent / "fixtures" / "failures"
 Way = Callable[["Lab"], object]
 WAYS: dict[Reason, Way] = {}
@@ -58,6 +61,14 @@ class Lab:
         jvm.need_kafka(self.spark)
         error = getattr(self.java.org.apache.kafka.common.errors, name)(*args)
         self.raised(self.kernel("brokers.kafka.KafkaFailure").of(error, "h:1", "orders"))
+
+    def read_s3(self, bucket: str, endpoint: str) -> None:
+        """Let Spark read an object, and give up after a try."""
+        hadoop = self.spark.sparkContext._jsc.hadoopConfiguration()
+        for name, value in {"attempts.maximum": "1", "retry.limit": "1", **KEYS_OF_S3}.items():
+            hadoop.set(f"fs.s3a.bucket.{bucket}.{name}", value)
+        jvm.need_store(self.spark, f"s3://{bucket}/a?endpoint={endpoint}")
+        self.spark.read.text(f"s3a://{bucket}/a").collect()
 
     def topic(self, *values: str) -> TopicFiles:
         topic = TopicFiles(self.folder / "topic")
@@ -213,6 +224,31 @@ def _read_only(lab: Lab) -> None:
 @fails_for(Reason.STORAGE)
 def _storage(lab: Lab) -> None:
     lab.java.java.io.FileInputStream(str(lab.folder / "no"))
+
+
+@fails_for(Reason.STORE_UNREACHABLE)
+def _store_unreachable(lab: Lab) -> None:
+    lab.read_s3("gone", f"http://127.0.0.1:{free_port()}")
+
+
+@fails_for(Reason.STORE_DENIED)
+def _store_denied(lab: Lab) -> None:
+    server = S3Server(lab.folder, INITIAL_NO_AUTH_ACTION_COUNT="0")  # which knows no user
+    try:
+        lab.read_s3("closed", server.endpoint)
+    finally:
+        server.stop()
+
+
+@fails_for(Reason.BATCH_TAKEN)
+def _batch_taken(lab: Lab) -> None:
+    hadoop = lab.java.org.apache.hadoop
+    file = hadoop.fs.Path(str(lab.folder / "offsets" / "7"))
+    store = file.getFileSystem(hadoop.conf.Configuration())
+    for plan in (b"the first", b"the second"):
+        text = lab.java.java.io.ByteArrayOutputStream()
+        text.write(plan)
+        lab.kernel("commit.NewStoredFile")(store, file, text).close()
 
 
 @fails_for(Reason.DRIVER_GONE)

@@ -64,7 +64,23 @@ class Reason(Enum):
         True,
         "mount it for writing; the job goes on by itself if it has a restart strategy",
     )
-    STORAGE = ("files could not be written or read", True, "check the disk and its permissions")
+    STORAGE = (
+        "files could not be written or read",
+        True,
+        "check the disk or the file system, and the rights of this user there",
+    )
+    STORE_UNREACHABLE = (
+        "the object store did not do what it was asked",
+        True,
+        "see that the bucket is there, and that driver and executors reach it: "
+        "headgate doctor --live",
+    )
+    STORE_DENIED = (
+        "the object store does not let the job in",
+        False,
+        "check the credentials of driver and executors, and their rights to list, read, write and "
+        "delete objects",
+    )
     DRIVER_GONE = ("Spark's JVM is gone", True, "start again; the log of Spark may tell why")
     HOME_UNSEEN = (
         "an executor does not see the home",
@@ -76,6 +92,11 @@ class Reason(Enum):
         "another process has taken the job over",
         False,
         "see which process drives it now with headgate show",
+    )
+    BATCH_TAKEN = (
+        "another process has planned or finished this batch",
+        True,
+        "see who drives the job with headgate show; its next start goes on from what is there",
     )
     CRASH_ASKED = ("a test asked for a crash", False, "start again")
     RECORD_TOO_LARGE = (

@@ -155,6 +155,10 @@ def _lease(fields: Fields) -> Failure:
     return Failure(Reason.LEASE_LOST, str(fields.get("text") or Reason.LEASE_LOST.text))
 
 
+def _batch_taken(fields: Fields) -> Failure:
+    return Failure(Reason.BATCH_TAKEN, f"{Reason.BATCH_TAKEN.text}: {fields.get('path')} is there")
+
+
 def _crash(fields: Fields) -> Failure:
     at = f"{fields.get('point')} of batch {fields.get('batch')}"
     return Failure(Reason.CRASH_ASKED, f"{Reason.CRASH_ASKED.text}: {at}")
@@ -187,6 +191,7 @@ _BY_FIELDS: dict[str | None, Callable[[Fields], Failure]] = {
     "BATCH_TIMEOUT": _batch_timeout,
     "STEP_TWICE": _twice,
     "LEASE_LOST": _lease,
+    "BATCH_TAKEN": _batch_taken,
     "CRASH": _crash,
     "HOME_UNSEEN": _unseen,
 }
