@@ -118,7 +118,7 @@ def ensure_kernel(*, force: bool = False) -> Path:
 
 
 def client_jars() -> list[Path]:
-    """The clients of Kafka, Pulsar, S3 and PostgreSQL, which parts of the kernel are compiled against."""
+    """The clients that parts of the kernel are compiled against."""
     with _headgate_modules() as (_, _, jars):
         try:
             return [jar for lock in CLIENTS for jar in jars.fetch(lock)]
