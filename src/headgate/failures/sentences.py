@@ -160,6 +160,15 @@ def _crash(fields: Fields) -> Failure:
     return Failure(Reason.CRASH_ASKED, f"{Reason.CRASH_ASKED.text}: {at}")
 
 
+def _registry(reason: Reason) -> Callable[[Fields], Failure]:
+    def told(fields: Fields) -> Failure:
+        status = f"{fields['status']} for {fields.get('path')}: " if "status" in fields else ""
+        said = shortened(str(fields.get("text")))
+        return Failure(reason, f"{reason.text} ({fields.get('url')}): {status}{said}")
+
+    return told
+
+
 def _unseen(fields: Fields) -> Failure:
     who = f"executor {fields.get('executor')} on {fields.get('host')}"
     path, said = fields.get("path"), fields.get("text")
@@ -189,6 +198,8 @@ _BY_FIELDS: dict[str | None, Callable[[Fields], Failure]] = {
     "LEASE_LOST": _lease,
     "CRASH": _crash,
     "HOME_UNSEEN": _unseen,
+    "REGISTRY_UNREACHABLE": _registry(Reason.REGISTRY_UNREACHABLE),
+    "REGISTRY_REFUSED": _registry(Reason.REGISTRY_REFUSED),
 }
 # Codes that have another name than their reason.
 _NAMED = {

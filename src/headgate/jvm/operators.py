@@ -32,13 +32,13 @@ def decode(
     key_columns: Sequence[str] = (),
     format: str = "json",
     metadata: Sequence[tuple[str, str]] = (),
-    avro_schema: str | None = None,
-    avro_framing: str = "none",
+    **settings: object,
 ) -> DataFrame:
     """Raw records as rows of the schema, with `__hg_position`, `__hg_deleted` and `__hg_bad`.
 
     `schema` has the value's columns, then those of `metadata`: pairs of a column's name and the
-    record's part in it (key, topic, partition, offset, timestamp or headers).
+    record's part in it (key, topic, partition, offset, timestamp or headers). `settings` are what
+    the format needs: `avro_schema`, `registry` and the like.
     """
     spark = raw.sparkSession
     spec = {
@@ -50,8 +50,7 @@ def decode(
         "key_columns": list(key_columns),
         "format": format,
         "metadata": [list(pair) for pair in metadata],
-        "avro_schema": avro_schema,
-        "avro_framing": avro_framing,
+        **settings,
     }
     api = kernel_api(spark, "DecodeApi")
     try:
