@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from headgate.api.keyed import Keyed
     from headgate.api.stream import (
         Changes,
+        ChangesSource,
         Deduped,
         Joined,
         Lookup,
@@ -123,6 +124,7 @@ _WHERE = {
     "headgate.api.keyed": ("Keyed",),
     "headgate.api.stream": (
         "Changes",
+        "ChangesSource",
         "Deduped",
         "Joined",
         "Lookup",
@@ -250,6 +252,7 @@ __all__ = [
     "Batch",
     "Between",
     "Changes",
+    "ChangesSource",
     "Checkpoints",
     "ColumnState",
     "ConsoleSink",

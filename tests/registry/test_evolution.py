@@ -1,4 +1,4 @@
-"""A schema that changes while its topic lives on: each change has the right rows, or the sentence."""
+"""A schema that changes while its topic lives on: each change has the right rows, or a sentence."""
 
 from __future__ import annotations
 

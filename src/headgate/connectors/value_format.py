@@ -39,7 +39,9 @@ class ValueFormat:
     """The options of a topic that are for it."""
     settings: Callable[[Options], dict[str, Any]] = field(default=lambda own: {}, repr=False)
     """What the decoder gets of them; raises for those that cannot be."""
-    check: Callable[[StructType], None] = field(default=lambda value: None, repr=False)
+    check: Callable[[StructType, Options], None] = field(
+        default=lambda value, own: None, repr=False
+    )
     """Raise if the value's columns cannot be read from it."""
     is_raw: bool = False
     """Whether a value is taken as it is, and so is a key."""
@@ -80,7 +82,31 @@ def _csv(own: Options) -> dict[str, Any]:
     return {"csv": given}
 
 
-def _check_text(value: StructType) -> None:
+def _json(own: Options) -> dict[str, Any]:
+    return {"json_text": _names(own), **_registry(own)}
+
+
+def _names(own: Options) -> list[str]:
+    """The columns that json_text names."""
+    return [name.strip() for name in own.get("json_text", "").split(",") if name.strip()]
+
+
+def _check_json(value: StructType, own: Options) -> None:
+    kinds = {one.name: one.dataType for one in value.fields}
+    for name in _names(own):
+        if not isinstance(kinds.get(name), StringType):
+            raise GraphError(
+                "json_text must name columns of the type STRING",
+                got=f"{name} {kinds[name].simpleString().upper()}" if name in kinds else name,
+                remedy="name columns of the schema, which then hold the JSON of their fields",
+            )
+
+
+def _check_raw(value: StructType, own: Options) -> None:
+    check_raw(value)
+
+
+def _check_text(value: StructType, own: Options) -> None:
     if len(value.fields) != 1 or not isinstance(value.fields[0].dataType, StringType):
         raise GraphError(
             "the schema of a text record must be one column, 'value STRING'",
@@ -90,8 +116,8 @@ def _check_text(value: StructType) -> None:
 
 
 _SOURCE_REGISTRY = (*registry.OPTIONS, "subject")
-JSON = ValueFormat("json", "json", _SOURCE_REGISTRY, _registry)
-RAW = ValueFormat("raw", "raw", check=check_raw, is_raw=True)
+JSON = ValueFormat("json", "json", ("json_text", *_SOURCE_REGISTRY), _json, _check_json)
+RAW = ValueFormat("raw", "raw", check=_check_raw, is_raw=True)
 TEXT = ValueFormat("text", "raw", check=_check_text)
 CSV = ValueFormat("csv", "csv", tuple(_CSV), _csv)
 AVRO = ValueFormat(

@@ -169,6 +169,10 @@ def _registry(reason: Reason) -> Callable[[Fields], Failure]:
     return told
 
 
+def _misfit(fields: Fields) -> Failure:
+    return Failure(Reason.SCHEMA_MISFIT, str(fields.get("text")))
+
+
 def _unseen(fields: Fields) -> Failure:
     who = f"executor {fields.get('executor')} on {fields.get('host')}"
     path, said = fields.get("path"), fields.get("text")
@@ -199,6 +203,7 @@ _BY_FIELDS: dict[str | None, Callable[[Fields], Failure]] = {
     "CRASH": _crash,
     "HOME_UNSEEN": _unseen,
     "REGISTRY_UNREACHABLE": _registry(Reason.REGISTRY_UNREACHABLE),
+    "SCHEMA_MISFIT": _misfit,
     "REGISTRY_REFUSED": _registry(Reason.REGISTRY_REFUSED),
 }
 # Codes that have another name than their reason.

@@ -71,7 +71,7 @@ class KafkaSource(Source):
 
     def struct(self) -> StructType:
         value, how = to_struct(self.schema), self._format
-        how.check(value)
+        how.check(value, self.options)
         return with_metadata(value, self._metadata, raw=how.is_raw)
 
     @property

@@ -56,7 +56,7 @@ class LogSource(Source):
 
     def struct(self) -> StructType:
         value = to_struct(self.schema)
-        self._format.check(value)
+        self._format.check(value, self.options)
         return value
 
     @property

@@ -59,7 +59,7 @@ class PulsarSource(Source):
 
     def struct(self) -> StructType:
         value = to_struct(self.schema)
-        self._format.check(value)
+        self._format.check(value, self.options)
         return with_metadata(value, self._metadata, raw=False)
 
     @property

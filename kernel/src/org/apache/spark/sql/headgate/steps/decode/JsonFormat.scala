@@ -1,6 +1,8 @@
 /** Owns values that are one JSON object each, plain or behind the id of a registry's schema. */
 package org.apache.spark.sql.headgate.steps.decode
 
+import scala.jdk.CollectionConverters._
+
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowWriter
@@ -8,10 +10,13 @@ import org.apache.spark.sql.headgate.registry.{Framing, RegistryAccess}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.unsafe.types.UTF8String
 
-/** @param registry if there is one, Confluent's framing comes first */
-case class JsonFormat(registry: Option[RegistryAccess]) extends ValueFormat {
+/** @param registry if there is one, Confluent's framing comes first
+  * @param texts the columns that hold their field's JSON as it is
+  */
+case class JsonFormat(registry: Option[RegistryAccess], texts: Set[String]) extends ValueFormat {
   def decoder(columns: StructType, isText: Boolean, timeZone: String): ValueDecoder = {
-    val plain = new JsonValue(columns, isText, timeZone)
+    val plain = if (texts.isEmpty) new JsonValue(columns, isText, timeZone)
+      else new JsonTexts(columns, texts, isText, timeZone)
     registry.fold[ValueDecoder](plain)(new RegisteredJson(_, plain))
   }
 }
@@ -19,13 +24,14 @@ case class JsonFormat(registry: Option[RegistryAccess]) extends ValueFormat {
 object JsonFormat extends FormatKind {
   override def name: String = "json"
   override def of(root: JsonNode, columns: StructType): ValueFormat =
-    JsonFormat(RegistryAccess.of(root.get("registry")))
+    JsonFormat(RegistryAccess.of(root.get("registry")), Option(root.get("json_text")).toSeq
+      .flatMap(_.elements.asScala.map(_.asText)).toSet)
 }
 
 /** The body is read by the columns, as JSON without a registry is: a JSON Schema says what may be there,
   * not how it is written.
   */
-private final class RegisteredJson(registry: RegistryAccess, plain: JsonValue) extends ValueDecoder {
+private final class RegisteredJson(registry: RegistryAccess, plain: ValueDecoder) extends ValueDecoder {
   private val schemas = new SchemasById[String](registry, "JSON", s => Right(s.text))
 
   override def write(value: UTF8String, out: UnsafeRowWriter): Boolean =
