@@ -245,9 +245,15 @@ def topic(
 ) -> Topic:
     """A topic by its address; options are those of the system that it lives in.
 
+    `format` says how values hold the columns: "json" by default, "avro", "csv", "text", "raw",
+    "debezium-json" or "debezium-avro". With a `registry` values name the schema that it keeps.
+
     >>> topic("log:data/orders", schema="id BIGINT").describe()
     'log:data/orders'
     >>> topic("kafka://localhost:9092/orders", schema="id BIGINT", max_records="10000").address
+    'kafka://localhost:9092/orders'
+    >>> topic("kafka://localhost:9092/orders", schema="id BIGINT", format="avro",
+    ...     registry="https://registry:8081", registry_credentials="app:word").address
     'kafka://localhost:9092/orders'
     """
     protect_address(address)  # it may be refused, with its text

@@ -14,7 +14,7 @@ from headgate import jvm
 from headgate.base.errors import GraphError
 from headgate.base.secrets import protect
 from headgate.connectors.base import Finding
-from headgate.failures import Failure, Reason
+from headgate.failures import Failure
 
 OPTIONS = ("registry", "registry_credentials", "registry_ca")
 
@@ -98,8 +98,3 @@ class Registry:
         if isinstance(found, Failure):
             return Finding(about, found.sentence, found.reason)
         return Finding(about, f"{about}: {found or 'no schema yet'}")
-
-
-def is_registry_gone(finding: Finding) -> bool:
-    """Whether it may answer later."""
-    return finding.reason is Reason.REGISTRY_UNREACHABLE

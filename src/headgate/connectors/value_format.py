@@ -49,8 +49,6 @@ class ValueFormat:
     """Whether a record may replace or delete the row of its key."""
     is_binary: bool = False
     """Whether values need not be text, so that topics of text cannot have them."""
-    registered: bool = False
-    """Whether there must be a registry."""
 
 
 def _registry(own: Options) -> dict[str, Any]:
@@ -126,7 +124,7 @@ AVRO = ValueFormat(
 DEBEZIUM_JSON = ValueFormat("debezium-json", "debezium-json", gives_changes=True)
 DEBEZIUM_AVRO = ValueFormat(
     "debezium-avro", "debezium-avro", _SOURCE_REGISTRY, _needed_registry, gives_changes=True,
-    is_binary=True, registered=True,
+    is_binary=True,
 )  # fmt: skip
 ALL = (JSON, AVRO, RAW, TEXT, CSV, DEBEZIUM_JSON, DEBEZIUM_AVRO)
 OF_TEXT = tuple(one for one in ALL if not one.is_binary)

@@ -27,7 +27,8 @@ object CsvFormat extends FormatKind {
   override def of(root: JsonNode, columns: StructType): ValueFormat = {
     val options = Option(root.get("csv")).toSeq
       .flatMap(_.properties.asScala.map(e => e.getKey -> e.getValue.asText)).toMap
-    val format = CsvFormat(options)
+    // a quote inside is written twice, as RFC 4180 says; Spark's own default is a backslash
+    val format = CsvFormat(Map("escape" -> options.getOrElse("quote", "\"")) ++ options)
     try format.decoder(columns, isText = true, "UTC") // a type that CSV cannot hold is refused here
     catch {
       case NonFatal(e) => throw new IllegalArgumentException(s"format csv: ${e.getMessage}")
