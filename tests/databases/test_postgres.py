@@ -90,6 +90,7 @@ class Users:
         return "'" + text.replace("'", "''") + "'"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("full", [False, True], ids=["keys", "whole rows"])
 def test_a_job_has_the_rows_of_the_database(
     spark: SparkSession, tmp_path: Path, postgres: Postgres, full: bool

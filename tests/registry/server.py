@@ -118,6 +118,8 @@ class RegistryServer:
 
     def _parse(self, schema: Schema) -> None:
         try:
+            if schema.kind == "PROTOBUF":
+                return
             parsed = json.loads(schema.text)
             if schema.kind == "AVRO":
                 named: dict[str, Any] = {}

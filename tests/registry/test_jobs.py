@@ -16,10 +16,11 @@ from pyspark.sql import SparkSession
 
 import headgate as hg
 from headgate.base.errors import GraphError, HeadgateError
+from headgate.connectors.log.files import TopicFiles
 from headgate.failures import Reason
 from headgate.runtime.run import run
 from tests.kafka.client import Kafka, Send
-from tests.registry.records import record
+from tests.registry.records import framed, record
 from tests.registry.server import RegistryServer
 
 LOGIN = "app:loopback-word"
@@ -159,6 +160,35 @@ def test_should_refuse_rows_that_the_subject_does_not_take(
     registry.add("rows", record("Row", ("id", ["null", "long"], None)))
     _go(spark, tmp_path, job(register="false", subject="rows"))
     assert [value[4] for value in binary(kafka, out)] == [2]
+
+
+@pytest.mark.slow
+def test_should_go_on_where_it_was_when_the_registry_is_back(
+    spark: SparkSession, tmp_path: Path, kafka: Kafka, registry: RegistryServer
+) -> None:
+    orders, out = kafka.topic(1), kafka.topic(1)
+    schema = record("Order", ("id", "long"))
+    kafka.send(orders, [Send(framed(registry.add(f"{orders}-value", schema), b"\x02"))])
+
+    @hg.job("copy")
+    def copy(job: hg.Job) -> None:
+        address, how = f"kafka://{kafka.servers}/", {"format": "avro", "registry": registry.url}
+        rows = job.source(
+            "in", hg.topic(address + orders, schema="id BIGINT", **how), malformed="side"
+        )
+        rows.sink("out", hg.topic(address + out, **how))
+        rows.malformed.sink("bad", hg.topic(f"log:{tmp_path}/bad"))
+
+    registry.fail_next = 1_000_000
+    with pytest.raises(HeadgateError, match="the schema registry does not answer") as error:
+        _go(spark, tmp_path, copy)
+    assert error.value.remedy == Reason.REGISTRY_UNREACHABLE.remedy
+    registry.fail_next = 0
+    _go(spark, tmp_path, copy)
+    kafka.send(orders, [Send(framed(1, b"\x04"))])
+    _go(spark, tmp_path, copy)
+    assert binary(kafka, out) == [framed(2, b"\x02\x02"), framed(2, b"\x02\x04")]
+    assert not (tmp_path / "bad").exists() or not list(TopicFiles(tmp_path / "bad").read())
 
 
 @pytest.mark.parametrize(

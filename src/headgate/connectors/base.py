@@ -31,7 +31,9 @@ StartPosition: TypeAlias = Literal["earliest", "latest"] | datetime | Mapping[in
 >>> hg.topic("kafka://localhost:9092/orders", schema="id BIGINT", start={0: 100, 1: 250}).start[1]
 250
 """
-Format: TypeAlias = Literal["json", "avro", "raw", "text", "csv", "debezium-json", "debezium-avro"]
+Format: TypeAlias = Literal[
+    "json", "avro", "protobuf", "raw", "text", "csv", "debezium-json", "debezium-avro"
+]
 
 
 @dataclass(frozen=True)

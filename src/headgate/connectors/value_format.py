@@ -5,8 +5,10 @@ A connector has the list of formats that its records can have, and hands their o
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql.types import StringType, StructType
@@ -75,6 +77,25 @@ def _avro(own: Options) -> dict[str, Any]:
     return {"avro_schema": own.get("avro_schema"), "avro_framing": framing, **_registry(own)}
 
 
+def _protobuf(own: Options) -> dict[str, Any]:
+    if "descriptor" not in own or "message" not in own:
+        raise GraphError(
+            "protobuf must have a descriptor file and the message that values are",
+            remedy='write descriptor="shop.desc", message="shop.Order"; protoc '
+            "--descriptor_set_out=shop.desc --include_imports makes the file",
+        )
+    try:
+        described = Path(own["descriptor"]).read_bytes()
+    except OSError as error:
+        raise GraphError(
+            "descriptor must be a file that is there where the job is started",
+            got=f"{own['descriptor']}: {error.strerror}",
+            remedy="name the file that protoc --descriptor_set_out made",
+        ) from error
+    text = base64.b64encode(described).decode()
+    return {"descriptor": text, "message": own["message"], **_registry(own)}
+
+
 def _csv(own: Options) -> dict[str, Any]:
     given = {spark: own[name] for name, spark in _CSV.items() if name in own}
     return {"csv": given}
@@ -121,12 +142,15 @@ CSV = ValueFormat("csv", "csv", tuple(_CSV), _csv)
 AVRO = ValueFormat(
     "avro", "avro", ("avro_schema", "avro_framing", *_SOURCE_REGISTRY), _avro, is_binary=True
 )
+PROTOBUF = ValueFormat(
+    "protobuf", "protobuf", ("descriptor", "message", *_SOURCE_REGISTRY), _protobuf, is_binary=True
+)
 DEBEZIUM_JSON = ValueFormat("debezium-json", "debezium-json", gives_changes=True)
 DEBEZIUM_AVRO = ValueFormat(
     "debezium-avro", "debezium-avro", _SOURCE_REGISTRY, _needed_registry, gives_changes=True,
     is_binary=True,
 )  # fmt: skip
-ALL = (JSON, AVRO, RAW, TEXT, CSV, DEBEZIUM_JSON, DEBEZIUM_AVRO)
+ALL = (JSON, AVRO, PROTOBUF, RAW, TEXT, CSV, DEBEZIUM_JSON, DEBEZIUM_AVRO)
 OF_TEXT = tuple(one for one in ALL if not one.is_binary)
 """Formats of topics whose records are text, or whose schemas no registry keeps."""
 OPTIONS = tuple(dict.fromkeys(option for one in ALL for option in one.options))

@@ -57,9 +57,10 @@ def decode(
         return as_frame(api.apply(java_frame(raw), json.dumps(spec)), spark)
     except IllegalArgumentException as error:
         report = failure_report(error)
-        if report.code != "AVRO_SCHEMA":
+        if report.code not in ("AVRO_SCHEMA", "PROTOBUF_SCHEMA"):
             raise
-        remedy = "correct the Avro schema or the source's columns"
+        what = "Avro schema" if report.code == "AVRO_SCHEMA" else "descriptor"
+        remedy = f"correct the {what} or the source's columns"
         raise GraphError(str(report.fields["text"]), step=step, remedy=remedy) from error
 
 

@@ -7,7 +7,8 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.security.KeyStore
 import java.security.cert.CertificateFactory
 import java.util.Base64
-import javax.net.ssl.{HttpsURLConnection, SSLContext, SSLSocketFactory, TrustManagerFactory}
+import javax.net.ssl.{
+  HttpsURLConnection, SSLContext, SSLHandshakeException, SSLSocketFactory, TrustManagerFactory}
 
 import scala.jdk.CollectionConverters._
 
@@ -40,7 +41,8 @@ private[registry] final class RegistryHttp(access: RegistryAccess) {
     var answer: Answer = null
     val tries = PausesMs.iterator.flatMap(pause => access.urls.map(pause -> _))
     var waited = 0L
-    while (answer == null && tries.hasNext) {
+    var isHopeless = false
+    while (answer == null && !isHopeless && tries.hasNext) {
       val (pause, url) = tries.next()
       if (pause != waited) {
         Thread.sleep(pause)
@@ -51,7 +53,12 @@ private[registry] final class RegistryHttp(access: RegistryAccess) {
         if (said.status >= 500 || said.status == TooManyRequests) {
           why = new IOException(s"it answered ${said.status} to $method $path: ${said.text}")
         } else answer = said
-      } catch { case error: IOException => why = error }
+      } catch {
+        case error: SSLHandshakeException => // a certificate does not become another one
+          why = error
+          isHopeless = true
+        case error: IOException => why = error
+      }
     }
     if (answer == null) throw unreachable(why)
     answer

@@ -31,7 +31,8 @@ trait FormatKind {
 
 object ValueFormat {
   private val kinds: Seq[FormatKind] =
-    Seq(JsonFormat, RawFormat, CsvFormat, AvroFormat, DebeziumJsonFormat, DebeziumAvroFormat)
+    Seq(JsonFormat, RawFormat, CsvFormat, AvroFormat, ProtobufFormat, DebeziumJsonFormat,
+      DebeziumAvroFormat)
 
   /** The format that a decode step's JSON names, for these columns. */
   def of(root: JsonNode, columns: StructType): ValueFormat = {
