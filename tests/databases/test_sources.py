@@ -88,6 +88,16 @@ def test_a_driver_sends_rows_and_deletions(job_driver: Callable[..., Any]) -> No
     assert sorted(t.changes("copy")) == [("7", {"id": 7, "name": "ann", "score": 3}), ("8", None)]
 
 
+def test_a_table_has_the_key_of_the_database(spark: SparkSession) -> None:
+    @hg.job("reading")
+    def reading(job: hg.Job) -> None:
+        users = hg.topic("log:users", schema=SCHEMA, format="debezium-json")
+        job.table("users", users, key="id + 1")
+
+    with pytest.raises(GraphError, match="the key of a database's table must be columns of it"):
+        reading.build(spark=spark, check_connectors=False)
+
+
 @pytest.mark.parametrize(
     ("options", "key", "sentence"),
     [

@@ -28,6 +28,12 @@ private[decode] final class ProtoBytes(b: Array[Byte], start: Int, until: Int) {
     v
   }
 
+  /** A number whose sign stands in its lowest bit. */
+  def zigzag(): Long = {
+    val v = varint()
+    (v >>> 1) ^ -(v & 1)
+  }
+
   def fixed32(): Int = {
     val at = take(4)
     (b(at) & 0xff) | (b(at + 1) & 0xff) << 8 | (b(at + 2) & 0xff) << 16 | (b(at + 3) & 0xff) << 24

@@ -150,11 +150,9 @@ private[decode] object ProtoSlot {
           case _ => in.skip(inner)
         }
       })
-      all.put(zeroOr(key, k), zeroOr(value, v))
+      all.put(key.done(k), value.done(v))
       all
     }
-
-    private def zeroOr(slot: ProtoSlot, state: Any): Any = slot.done(state)
 
     def done(state: Any): Any = {
       val all = if (state == null) new LinkedHashMap[Any, Any]

@@ -30,13 +30,13 @@ private[decode] object ProtoScalar {
 
   /** None if the column's type cannot hold the field. */
   def of(types: ProtoTypes, field: ProtoField, to: DataType): Option[ProtoScalar] = {
-    def made(zero: Any, given: String => Any)(read: ProtoBytes => Any) = Some(new ProtoScalar(field,
-      field.default.map(given).getOrElse(if (field.isOptional) null else zero), read))
+    def made(zero: Any, written: String => Any)(read: ProtoBytes => Any) = Some(new ProtoScalar(field,
+      field.default.map(written).getOrElse(if (field.isOptional) null else zero), read))
     def long(of: ProtoBytes => Long) = made(0L, _.toLong)(of)
     def int(of: ProtoBytes => Int) = made(0, _.toInt)(of)
     def unsigned(of: ProtoBytes => Long) = to match {
       case DecimalType.Fixed(20, 0) =>
-        made(Decimal(0, 20, 0), d => Decimal(BigDecimal(d), 20, 0))(in =>
+        made(Decimal(0L, 20, 0), d => Decimal(BigDecimal(d), 20, 0))(in =>
           Decimal(BigDecimal(java.lang.Long.toUnsignedString(of(in))), 20, 0))
       case LongType => made(0L, _.toLong) { in =>
         val v = of(in)
@@ -48,14 +48,14 @@ private[decode] object ProtoScalar {
     (field.kind, to) match {
       case (Int32, IntegerType) => int(_.varint().toInt)
       case (Int32, LongType) => long(_.varint().toInt)
-      case (SInt32, IntegerType) => int(in => zigzag(in.varint()).toInt)
-      case (SInt32, LongType) => long(in => zigzag(in.varint()))
+      case (SInt32, IntegerType) => int(_.zigzag().toInt)
+      case (SInt32, LongType) => long(_.zigzag())
       case (SFixed32, IntegerType) => int(_.fixed32())
       case (SFixed32, LongType) => long(_.fixed32())
       case (UInt32, LongType) => long(_.varint() & 0xffffffffL)
       case (Fixed32, LongType) => long(_.fixed32() & 0xffffffffL)
       case (Int64, LongType) => long(_.varint())
-      case (SInt64, LongType) => long(in => zigzag(in.varint()))
+      case (SInt64, LongType) => long(_.zigzag())
       case (SFixed64, LongType) => long(_.fixed64())
       case (UInt64, _) => unsigned(_.varint())
       case (Fixed64, _) => unsigned(_.fixed64())
@@ -83,6 +83,4 @@ private[decode] object ProtoScalar {
     if (!Utf8.isValid(bytes, 0, bytes.length)) refuse(s"the field '${field.name}' is not valid UTF-8")
     UTF8String.fromBytes(bytes)
   }
-
-  private def zigzag(v: Long): Long = (v >>> 1) ^ -(v & 1)
 }

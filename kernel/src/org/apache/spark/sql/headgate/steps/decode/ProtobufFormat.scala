@@ -87,7 +87,7 @@ private final class RegisteredProtobuf(registry: RegistryAccess, messages: Proto
         val in = new ProtoBytes(bytes, 0, bytes.length)
         try {
           // the count of the indexes and then each; a zero stands for the first message alone
-          var left = Math.min(zigzag(in.varint()), bytes.length)
+          var left = Math.min(in.zigzag(), bytes.length)
           while (left > 0) {
             in.varint()
             left -= 1
@@ -96,6 +96,4 @@ private final class RegisteredProtobuf(registry: RegistryAccess, messages: Proto
         } catch { case e: ProtoException => "not valid Protobuf: " + e.getMessage }
     }
   }
-
-  private def zigzag(v: Long): Long = (v >>> 1) ^ -(v & 1)
 }
