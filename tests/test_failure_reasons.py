@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -26,6 +27,7 @@ from headgate.runtime.home_probe import HomeUnseenError
 from headgate.runtime.supervisor import BatchTimeoutError
 from tests.homes.s3 import S3Server
 from tests.kernel.support import decode, raw, read_stream, run, spec
+from tests.registry.server import RegistryServer
 
 KEYS_OF_S3 = {"access.key": "test-key", "secret.key": "test-secret"}
 KEPT = Path(__file__).parent / "fixtures" / "failures"
@@ -341,6 +343,40 @@ def _transaction(lab: Lab) -> None:
 @fails_for(Reason.KAFKA)
 def _kafka(lab: Lab) -> None:
     lab.kafka("UnsupportedVersionException", "not here")
+
+
+def _registry(lab: Lab, *, login: str | None, fail: int = 0) -> None:
+    """Ask a registry for a schema, and then for the same under a subject with another."""
+    with RegistryServer(login="app:word") as server:
+        server.fail_next = fail
+        server.add("out-value", '"int"')
+        access = json.dumps({**server.access, "login": login})
+        registries = lab.kernel("registry.Registry").of(
+            lab.kernel("registry.RegistryAccess")
+            .of(lab.java.com.fasterxml.jackson.databind.ObjectMapper().readTree(access))
+            .get()
+        )
+        registries.latest("out-value")
+        nothing = getattr(lab.java.scala.collection.immutable, "Nil$")
+        registries.register(
+            "out-value",
+            lab.kernel("registry.Registered")("AVRO", '"string"', getattr(nothing, "MODULE$")),
+        )
+
+
+@fails_for(Reason.REGISTRY_UNREACHABLE)
+def _registry_gone(lab: Lab) -> None:
+    _registry(lab, login="app:word", fail=9)
+
+
+@fails_for(Reason.REGISTRY_REFUSED)
+def _registry_refuses(lab: Lab) -> None:
+    _registry(lab, login="app:other")
+
+
+@fails_for(Reason.SCHEMA_MISFIT)
+def _schema_misfit(lab: Lab) -> None:
+    _registry(lab, login="app:word")
 
 
 @fails_for(Reason.DEDUPLICATION_OFF)

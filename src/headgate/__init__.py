@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from headgate.api.keyed import Keyed
     from headgate.api.stream import (
         Changes,
+        ChangesSource,
         Deduped,
         Joined,
         Lookup,
@@ -124,6 +125,7 @@ _WHERE = {
     "headgate.api.keyed": ("Keyed",),
     "headgate.api.stream": (
         "Changes",
+        "ChangesSource",
         "Deduped",
         "Joined",
         "Lookup",
@@ -252,6 +254,7 @@ __all__ = [
     "Batch",
     "Between",
     "Changes",
+    "ChangesSource",
     "Checkpoints",
     "ColumnState",
     "ConsoleSink",

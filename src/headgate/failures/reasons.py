@@ -153,6 +153,21 @@ class Reason(Enum):
         "raise transaction_timeout of the sinks, or take fewer records a batch with max_records",
     )
     KAFKA = ("Kafka refused a request", True, "run with --debug to see all that Kafka said")
+    REGISTRY_UNREACHABLE = (
+        "the schema registry does not answer",
+        True,
+        "see that it runs and can be reached from the driver and the executors",
+    )
+    REGISTRY_REFUSED = (
+        "the schema registry refuses a request",
+        False,
+        "check its address, registry_credentials, and the rights to the subject",
+    )
+    SCHEMA_MISFIT = (
+        "the schema of a sink's rows does not go with that of its subject",
+        False,
+        "keep the columns compatible, write to another subject, or change its compatibility",
+    )
     DEDUPLICATION_OFF = (
         "a Pulsar topic does not drop duplicates, so the job's sink cannot be exactly once",
         False,

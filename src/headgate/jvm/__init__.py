@@ -22,6 +22,7 @@ from headgate.jvm.frames import (
     count,
     is_chain,
     name_of,
+    newest,
     nondeterministic_part,
     normal_keys,
     numbered,
@@ -80,6 +81,7 @@ from headgate.jvm.query import (
     trigger_now,
     unfence,
 )
+from headgate.jvm.registry import avro_schema_of, record_name, registry_subject
 from headgate.jvm.sinks import (
     await_readable,
     committed_batches,
@@ -104,6 +106,7 @@ __all__ = [
     "WATERMARKS",
     "aggregate",
     "arm_crash",
+    "avro_schema_of",
     "await_readable",
     "await_sections",
     "carry",
@@ -139,6 +142,7 @@ __all__ = [
     "need_pulsar",
     "need_store",
     "needs_order",
+    "newest",
     "nondeterministic_part",
     "normal_keys",
     "numbered",
@@ -148,6 +152,8 @@ __all__ = [
     "prototype",
     "pulsar_topics",
     "quoted",
+    "record_name",
+    "registry_subject",
     "replayable",
     "rewrite_state",
     "select",

@@ -32,13 +32,13 @@ def decode(
     key_columns: Sequence[str] = (),
     format: str = "json",
     metadata: Sequence[tuple[str, str]] = (),
-    avro_schema: str | None = None,
-    avro_framing: str = "none",
+    **settings: object,
 ) -> DataFrame:
     """Raw records as rows of the schema, with `__hg_position`, `__hg_deleted` and `__hg_bad`.
 
     `schema` has the value's columns, then those of `metadata`: pairs of a column's name and the
-    record's part in it (key, topic, partition, offset, timestamp or headers).
+    record's part in it (key, topic, partition, offset, timestamp or headers). `settings` are what
+    the format needs: `avro_schema`, `registry` and the like.
     """
     spark = raw.sparkSession
     spec = {
@@ -50,17 +50,17 @@ def decode(
         "key_columns": list(key_columns),
         "format": format,
         "metadata": [list(pair) for pair in metadata],
-        "avro_schema": avro_schema,
-        "avro_framing": avro_framing,
+        **settings,
     }
     api = kernel_api(spark, "DecodeApi")
     try:
         return as_frame(api.apply(java_frame(raw), json.dumps(spec)), spark)
     except IllegalArgumentException as error:
         report = failure_report(error)
-        if report.code != "AVRO_SCHEMA":
+        if report.code not in ("AVRO_SCHEMA", "PROTOBUF_SCHEMA"):
             raise
-        remedy = "correct the Avro schema or the source's columns"
+        what = "Avro schema" if report.code == "AVRO_SCHEMA" else "descriptor"
+        remedy = f"correct the {what} or the source's columns"
         raise GraphError(str(report.fields["text"]), step=step, remedy=remedy) from error
 
 

@@ -74,8 +74,8 @@ def add_sink(port: Port, name: str, sink: Sink) -> Node:
     parts = StructType()
     for part, expression in sink.hidden_columns().items():
         parts = parts.add(_part(port, name, sink, part, expression))
-    if port.node.changes is not None:
-        _check_changes(port, name, sink, port.node.changes)
+    if port.changes is not None:
+        _check_changes(port, name, sink, port.changes)
         parts = parts.add(DELETED, BooleanType())
     with _located(name):
         sink.check_rows(port.schema)

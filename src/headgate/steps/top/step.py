@@ -137,7 +137,7 @@ def add_top(keyed: KeyedPort, name: str, n: int, by: Sequence[Expr]) -> Node:
     key_text = ", ".join(field.dataType.simpleString() for field in fields)
     return plan.add(
         name,
-        TopStep(key, n, tuple(by), port.node.changes),
+        TopStep(key, n, tuple(by), port.changes),
         {"out": schema},
         inputs=[port.edge],
         state_schema=f"({key_text}) -> {port.schema.simpleString()}",
@@ -148,7 +148,7 @@ def add_top(keyed: KeyedPort, name: str, n: int, by: Sequence[Expr]) -> Node:
 
 def _check_changes(port: Port, step: str, key: tuple[str, ...]) -> None:
     """A change is found again only if its row can never have been in another key's."""
-    changes = port.node.changes
+    changes = port.changes
     if changes is not None and (not changes or not set(key) <= set(changes)):
         raise _wrong(
             step,
