@@ -13,7 +13,8 @@ import headgate as hg
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = ("getting-started.md", "extend.md", *(f"steps/{step}.md" for step in (
-    "dedupe", "join", "lookup", "process", "sink", "source", "transform", "window",
+    "aggregate", "dedupe", "join", "lookup", "process", "sink", "source", "top", "transform",
+    "window",
 )))  # fmt: skip
 
 

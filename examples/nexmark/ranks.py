@@ -1,4 +1,4 @@
-"""What q15, q16 and q17 count: bids, bidders and auctions, all and by levels of price."""
+"""What q15 and q16 count: bids, bidders and auctions, all and by levels of price."""
 
 from collections.abc import Iterator
 
