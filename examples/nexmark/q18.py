@@ -12,6 +12,7 @@ import headgate as hg
 @hg.job("nexmark_q18")
 def q18(job: hg.Job) -> None:
     """The first of the rows of a key, the newest one first."""
-    newest = [F.desc("dateTime"), F.desc("price"), "extra"]
-    last = bids(job).key_by("bidder", "auction").top("last", 1, by=newest)
+    last = bids(job).key_by("bidder", "auction").top(
+        "last", 1, by=[F.desc("dateTime"), F.desc("price"), "extra"]
+    )  # fmt: skip
     last.sink("out", out(job, key="to_json(struct(bidder, auction, rank))"))

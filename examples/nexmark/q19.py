@@ -12,7 +12,8 @@ import headgate as hg
 @hg.job("nexmark_q19")
 def q19(job: hg.Job) -> None:
     """The first ten of each auction's bids."""
-    order = [F.desc("price"), "dateTime", "bidder", "extra"]
-    best = bids(job).key_by("auction").top("best", 10, by=order)
+    best = bids(job).key_by("auction").top(
+        "best", 10, by=[F.desc("price"), "dateTime", "bidder", "extra"]
+    )  # fmt: skip
     ranked = best.select("*", "rank AS rank_number")
     ranked.sink("out", out(job, key="to_json(struct(auction, rank))"))
