@@ -97,11 +97,10 @@ def test_state_after_200_windows_is_as_after_50(
     assert len(records) >= windows / A_BATCH
     for step in STEPS:
         sizes = [record.state[step] for record in records]
-        print(step, [size["bytes"] for size in sizes])
         early, late = (
             {what: max(size[what] for size in part) for what in ("rows", "bytes")}
-            for part in (sizes[2:5], sizes[-3:])
+            for part in (sizes[: 50 // A_BATCH], sizes[-50 // A_BATCH :])
         )
         assert late["rows"] <= early["rows"], step
-        # files wait for a compaction: a few batches' worth, whatever came before
-        assert late["bytes"] < 1.5 * early["bytes"], (step, [size["bytes"] for size in sizes])
+        # files of a few batches wait for a compaction; all that came would be four times as much
+        assert late["bytes"] < 2 * early["bytes"], (step, [size["bytes"] for size in sizes])
