@@ -53,19 +53,13 @@ from headgate.jvm.gateway import (
 )
 from headgate.jvm.operators import (
     aggregate,
-    count_window,
     decode,
     dedupe,
     join,
     lookup,
     lookup_as_of,
-    needs_order,
     process,
-    replayable,
     top,
-    unkeyed,
-    window,
-    window_problem,
 )
 from headgate.jvm.python_sinks import write_with
 from headgate.jvm.query import (
@@ -91,6 +85,15 @@ from headgate.jvm.sinks import (
 )
 from headgate.jvm.state import rewrite_state, state_get, state_layout, state_rows, verify_files
 from headgate.jvm.stores import need_store, try_store
+from headgate.jvm.windows import (
+    count_window,
+    needs_order,
+    replayable,
+    unkeyed,
+    window,
+    window_problem,
+    window_top,
+)
 
 __all__ = [
     "CLOCK_OFFSET",
@@ -178,6 +181,7 @@ __all__ = [
     "verify_files",
     "window",
     "window_problem",
+    "window_top",
     "with_batch_time",
     "write_with",
 ]

@@ -50,7 +50,7 @@ def findings(built: BuiltJob, spark: SparkSession) -> Iterator[tuple[Step, Findi
             yield node.step, nobody
             continue
         for finding in connector.live(spark):
-            if finding.reason in _SILENT:
+            if finding.reason in _MAY_COME_BACK:
                 silent[service] = finding
             yield node.step, finding
 
