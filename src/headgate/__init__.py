@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from headgate.connectors import (
         Batch,
         ConsoleSink,
+        DeltaSink,
         FilesSink,
         ForeachBatchSink,
         KafkaSink,
@@ -155,6 +156,7 @@ _WHERE = {
     "headgate.connectors": (
         "Batch",
         "ConsoleSink",
+        "DeltaSink",
         "FilesSink",
         "ForeachBatchSink",
         "KafkaSink",
@@ -256,6 +258,7 @@ __all__ = [
     "Context",
     "DamagedError",
     "Deduped",
+    "DeltaSink",
     "Duration",
     "EventTime",
     "Expr",

@@ -3,6 +3,7 @@
 from headgate.connectors.address import Topic, topic
 from headgate.connectors.base import Sink, Source, StartPosition
 from headgate.connectors.console import ConsoleSink
+from headgate.connectors.delta import DeltaSink
 from headgate.connectors.files import FilesSink
 from headgate.connectors.kafka.sink import KafkaSink
 from headgate.connectors.kafka.source import KafkaSource
@@ -14,6 +15,7 @@ from headgate.connectors.python import Batch, ForeachBatchSink, PythonSink
 __all__ = [
     "Batch",
     "ConsoleSink",
+    "DeltaSink",
     "FilesSink",
     "ForeachBatchSink",
     "KafkaSink",

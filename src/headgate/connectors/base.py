@@ -150,6 +150,10 @@ class Sink:
         """Whether it knows keys, and can write that the row of a key is deleted."""
         return False
 
+    def key_text(self, columns: Sequence[str]) -> str:
+        """How a key of these columns is written in the job's code, where the sink takes changes."""
+        return f"'{columns[0]}'" if len(columns) == 1 else f"'to_json(struct({', '.join(columns)}))'"
+
     @property
     def by_task(self) -> bool:
         """Whether each task commits its own part, so that a task's rows must never change."""
