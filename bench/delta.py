@@ -1,4 +1,4 @@
-"""Owns `make bench-delta`: the same rows into a Delta table by Headgate and by Spark alone, compared.
+"""Owns `make bench-delta`: the same rows into a Delta table by Headgate and by Spark alone.
 
 python -m bench.delta                       # 1,000,000 events
 python -m bench.delta --events 100000       # a quick look

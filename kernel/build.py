@@ -118,7 +118,7 @@ def ensure_kernel(*, force: bool = False) -> Path:
 
 
 def client_jars() -> list[Path]:
-    """The clients of Kafka, Pulsar, S3 and Delta, which parts of the kernel are compiled against."""
+    """The clients of Kafka, Pulsar, S3 and Delta: parts of the kernel are compiled against them."""
     with _headgate_modules() as (_, _, jars):
         try:
             return [jar for lock in CLIENTS for jar in jars.fetch(lock)]

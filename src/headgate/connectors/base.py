@@ -152,7 +152,8 @@ class Sink:
 
     def key_text(self, columns: Sequence[str]) -> str:
         """How a key of these columns is written in the job's code, where the sink takes changes."""
-        return f"'{columns[0]}'" if len(columns) == 1 else f"'to_json(struct({', '.join(columns)}))'"
+        names = ", ".join(columns)
+        return f"'{names}'" if len(columns) == 1 else f"'to_json(struct({names}))'"
 
     @property
     def by_task(self) -> bool:

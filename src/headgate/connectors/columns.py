@@ -42,8 +42,10 @@ def check_stored(rows: StructType, fails: str) -> None:
             )
 
 
-def check_columns(rows: StructType, what: str, names: Sequence[str]) -> None:
-    """Raise if these are not columns of the rows, each once.
+def check_columns(
+    rows: StructType, what: str, names: Sequence[str], *, others: bool = False
+) -> None:
+    """Raise if these are not columns of the rows, each once; with `others`, if they are all.
 
     >>> from pyspark.sql.types import LongType
     >>> check_columns(StructType().add("user", LongType()), "key", ["id"])
@@ -57,3 +59,24 @@ def check_columns(rows: StructType, what: str, names: Sequence[str]) -> None:
             got=", ".join(names),
             remedy="correct the names",
         )
+    if others and names and len(names) == len(rows.names):
+        raise GraphError(
+            f"there must be a column beside those of {what}",
+            got=", ".join(names),
+            remedy="leave one of them out",
+        )
+
+
+def names_of(what: str, given: Sequence[str]) -> tuple[str, ...]:
+    """Names of columns as they were given; raises if they are a single text or none.
+
+    >>> names_of("key", ["user"])
+    ('user',)
+    """
+    if isinstance(given, str) or not all(isinstance(name, str) for name in given):
+        raise GraphError(
+            f"{what} must be names of columns",
+            got=repr(given),
+            remedy=f"{what}=['user']",
+        )
+    return tuple(given)

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from headgate.base.errors import GraphError
 from headgate.base.store_url import StoreUrl
 from headgate.connectors.base import Expr, Sink, SinkSpec
-from headgate.connectors.columns import check_columns, check_stored
+from headgate.connectors.columns import check_columns, check_stored, names_of
 from headgate.jvm.lakes import need_delta
 from headgate.jvm.stores import need_store
 
@@ -42,8 +42,8 @@ class DeltaSink(Sink):
         evolve: bool = False,
     ) -> None:
         self.path, self.mode, self.evolve = path, mode, evolve
-        self.columns = _names("key", key)
-        self.partition_by = _names("partition_by", partition_by)
+        self.columns = names_of("key", key)
+        self.partition_by = names_of("partition_by", partition_by)
 
     @property
     def key(self) -> Expr | None:  # type: ignore[override]
@@ -87,13 +87,7 @@ class DeltaSink(Sink):
     def check_rows(self, rows: StructType) -> None:
         check_stored(rows, "written to a Delta table")
         check_columns(rows, "key", self.columns)
-        check_columns(rows, "partition_by", self.partition_by)
-        if self.partition_by and len(self.partition_by) == len(rows.names):
-            raise GraphError(
-                "a table needs a column beside those of partition_by",
-                got=f"partition_by={list(self.partition_by)}",
-                remedy="leave one of them out",
-            )
+        check_columns(rows, "partition_by", self.partition_by, others=True)
 
     def need_client(self, spark: SparkSession) -> None:
         need_delta(spark)
@@ -106,16 +100,6 @@ class DeltaSink(Sink):
             "evolve": str(self.evolve).lower(),
         }
         return SinkSpec("delta", _spark_path(self.path), options)
-
-
-def _names(what: str, given: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(given, str) or not all(isinstance(name, str) for name in given):
-        raise GraphError(
-            f"{what} must be names of columns",
-            got=repr(given),
-            remedy=f"{what}=['user']",
-        )
-    return tuple(given)
 
 
 def _quoted(name: str) -> str:
