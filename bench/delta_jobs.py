@@ -63,7 +63,8 @@ def _spark(spark: SparkSession, data_dir: Path, out_dir: Path, batch: int) -> No
         malformed="fail",
     )  # fmt: skip
     query = (
-        rows.writeStream.format("delta")
+        rows.select(*source.struct().names)
+        .writeStream.format("delta")
         .option("checkpointLocation", str(out_dir / "_work" / "checkpoint"))
         .trigger(availableNow=True)
         .start(str(out_dir / OUTPUT))

@@ -12,7 +12,7 @@ import pytest
 import headgate as hg
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = ("getting-started.md", "extend.md", *(f"steps/{step}.md" for step in (
+PAGES = ("getting-started.md", "extend.md", "delta.md", *(f"steps/{step}.md" for step in (
     "dedupe", "join", "lookup", "process", "sink", "source", "transform", "window",
 )))  # fmt: skip
 

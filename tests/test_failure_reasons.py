@@ -297,7 +297,9 @@ def _folder_taken(lab: Lab) -> None:
 def _delta_rows(lab: Lab, path: Path, name: str, columns: str) -> None:
     """A batch of one row into a Delta table."""
     need_delta(lab.spark)
-    rows = read_stream(lab.spark, lab.topic("a").path)
+    if not (lab.folder / "topic").exists():
+        lab.topic("a")
+    rows = read_stream(lab.spark, lab.folder / "topic")
     sinks = spec(name, {"name": "out", "kind": "delta", "path": str(path)})
     run(rows.selectExpr("0 AS __hg_sink", f"struct({columns}) AS r0"), sinks, lab.folder / name)
 

@@ -162,6 +162,23 @@ def test_a_table_of_another_shape_is_refused_by_the_columns(
     assert "id (BIGINT; the table has STRING)" in str(failed.value) and failed.value.step == "out0"
 
 
+def test_rows_that_vectors_delete_stay_deleted(job_driver: Make, tmp_path: Path) -> None:
+    path = tmp_path / "vectors"
+    job = job_into(hg.DeltaSink(str(path), mode="merge", key=["id"]), select=("id", "name"))
+    t = job_driver(job, real_sinks={"out0": lambda: read(path)})
+    default = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
+    t.spark.conf.set(default, "true")
+    try:
+        t.send("rows", *(row(n, "old") for n in range(9))).run()
+    finally:
+        t.spark.conf.unset(default)
+    t.send("rows", row(2, "new"), row(5, "new")).run()
+    assert list(path.rglob("deletion_vector_*.bin")), "the merge has marked rows"
+    t.send("rows", row(2, "newest"), row(9, "new")).run()
+    names = {2: "newest", 5: "new", 9: "new"}
+    assert by_id(read(path)) == [{"id": n, "name": names.get(n, "old")} for n in range(10)]
+
+
 def test_many_small_files_become_one(job_driver: Make, tmp_path: Path) -> None:
     @hg.job("small")
     def small(job: hg.Job) -> None:

@@ -24,18 +24,20 @@ from tests.homes.s3 import KEYS, S3Server
 from .tables import check_tables, order, read
 
 ROOT = Path(__file__).resolve().parents[2]
-COUNT = 1200
+COUNT = 600
 
 
-@pytest.mark.slow
-def test_a_killed_driver_leaves_each_row_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "kills", [pytest.param(1, marks=pytest.mark.slow), pytest.param(5, marks=pytest.mark.long)]
+)
+def test_a_killed_driver_leaves_each_row_once(tmp_path: Path, kills: int) -> None:
     topic = TopicFiles(tmp_path / "orders")
     topic.create(2)
     for partition in range(2):
         ours = [Record(json.dumps(order(n))) for n in range(COUNT) if n % 2 == partition]
         topic.append(ours, partition=partition)
     moments = random.Random(5)
-    for kill in range(2):
+    for kill in range(kills):
         driver = _start(tmp_path)
         seen = len(read(tmp_path / "lake" / "all"))
         _wait(lambda seen=seen: len(read(tmp_path / "lake" / "all")) > seen, driver)
@@ -50,7 +52,7 @@ def test_a_killed_driver_leaves_each_row_once(tmp_path: Path) -> None:
 
 
 def _start(folder: Path, *flags: str) -> subprocess.Popen[bytes]:
-    sets = {"orders": f"log:{folder / 'orders'}", "lake": str(folder / "lake"), "limit": "60"}
+    sets = {"orders": f"log:{folder / 'orders'}", "lake": str(folder / "lake"), "limit": "50"}
     words = [word for name, value in sets.items() for word in ("--set", f"{name}={value}")]
     app = f"{ROOT / 'tests' / 'lakes' / 'lake_job.py'}:tables"
     with open(folder / "driver.log", "ab") as log:

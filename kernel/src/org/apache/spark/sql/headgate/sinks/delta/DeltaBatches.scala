@@ -4,14 +4,22 @@ package org.apache.spark.sql.headgate.sinks.delta
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.DataFrame
-import org.apache.spark.sql.delta.{DeltaLog, DeltaOperations, Snapshot}
+import org.apache.spark.sql.delta.{DeltaLog, DeltaOperations, OptimisticTransaction, Snapshot}
 import org.apache.spark.sql.delta.actions.{Action, AddFile, SetTransaction}
 import org.apache.spark.sql.functions.col
-import org.apache.spark.sql.headgate.commit.{DiskFiles, HomeFiles, Places}
+import org.apache.spark.sql.headgate.commit.{DiskFiles, Fence, HomeFiles, Places}
 import org.apache.spark.sql.headgate.sinks.core.Staged
 import org.apache.spark.sql.headgate.spark.{FileFormats, Session, Sessions}
 import org.apache.spark.sql.streaming.OutputMode
 import org.apache.spark.sql.types.StructType
+
+/** What tasks have to know of a table.
+  *
+  * @param out the last batch that it has
+  * @param adopted whether their files are to be the table's own
+  * @param stored the columns of these files
+  */
+private case class TablePlan(out: Option[Long], adopted: Boolean, stored: StructType)
 
 /** One sink in one batch.
   *
@@ -26,37 +34,45 @@ private final class DeltaBatches(
   private val schemas = new DeltaSchemas(sink, options)
 
   /** The last batch of this writer that the table has. */
-  def lastBatch: Option[Long] = versionIn(log.update())
+  def lastBatch: Option[Long] = lastIn(log.update())
 
-  private def versionIn(table: Snapshot): Option[Long] =
+  private def lastIn(table: Snapshot): Option[Long] =
     if (table.version < 0) None else table.transactions.get(appId)
 
-  /** Whether the tasks' files can be the table's own, so that the commit has only to name them. */
-  def adopts(rows: StructType): Boolean = options.key.isEmpty && {
+  /** What tasks have to know before they write; throws if the rows do not fit the table. */
+  def plan(rows: StructType): TablePlan = {
     val table = log.update()
-    if (table.version < 0) options.partitionBy.isEmpty
-    else {
-      schemas.fitted(table.metadata, rows)
-      PlainTable.is(table, session)
-    }
+    if (table.version >= 0) schemas.fitted(table.metadata, rows)
+    val adopted = adopts(table)
+    TablePlan(lastIn(table), adopted,
+      if (adopted) schemas.named(table.schema, rows) else DeltaSchemas.numbered(rows))
   }
 
-  /** The columns of the files that the tasks write. */
-  def stored(rows: StructType, adopted: Boolean): StructType =
-    if (adopted) schemas.named(log.unsafeVolatileSnapshot.schema, rows) else DeltaSchemas.numbered(rows)
+  /** Whether the tasks' files can be the table's own, so that the commit has only to name them. */
+  private def adopts(table: Snapshot): Boolean = options.key.isEmpty && {
+    if (table.version < 0) options.partitionBy.isEmpty else PlainTable.is(table, session)
+  }
 
-  /** Commits a batch, unless the table has it. Throws if another writer has changed the table's columns. */
-  def commit(number: Long, rows: StructType, adopted: Boolean, at: HomeFiles, staged: Seq[Staged]): Unit = {
-    val before = log.update().version
-    if (lastBatch.exists(_ >= number)) delete(at, staged)
+  /** Commits a batch, unless the table has it.
+    *
+    * @param at where the tasks have written
+    */
+  def commit(number: Long, rows: StructType, plan: TablePlan, at: HomeFiles, staged: Seq[Staged]): Unit = {
+    val txn = log.startTransaction(None)
+    val before = txn.readVersion
+    if (txn.txnVersion(appId) >= number) delete(at, staged)
     else {
-      val written = stored(rows, adopted)
-      prepare(DeltaSchemas.data(rows))
-      val sizes = staged.map(f => at.size(f.name))
-      if (adopted && staged.length <= Sizes.most(sizes.sum) && adopts(rows)) adopt(number, at, staged)
+      val fitting = prepared(txn, rows)
+      val files = staged.map(f => f -> at.size(f.name))
+      val bytes = files.map(_._2).sum
+      val few = staged.length <= Sizes.most(bytes)
+      // who has renamed a column or added a constraint meanwhile has changed what the files must be
+      val fits = adopts(fitting.snapshot) && schemas.named(fitting.metadata.schema, rows) == plan.stored
+      Fence.recheck()
+      if (plan.adopted && few && fits) adopt(fitting, number, at, files)
       else {
-        val files = staged.map(f => at.path(f.name)).zip(sizes)
-        write(number, FileFormats.parquetRows(copy(number), files, written, rows), Sizes.wanted(sizes.sum))
+        write(number, FileFormats.parquetRows(copy(number),
+          files.map { case (f, size) => at.path(f.name) -> size }, plan.stored, rows), Sizes.wanted(bytes))
         delete(at, staged)
       }
       if (fsync && Places.isLocal(options.path)) sync(before)
@@ -65,35 +81,37 @@ private final class DeltaBatches(
 
   private def delete(at: HomeFiles, staged: Seq[Staged]): Unit = staged.foreach(f => at.delete(f.name))
 
-  /** Makes the table, or gives it the columns that it lacks. */
-  private def prepare(rows: StructType): Unit = {
-    val txn = log.startTransaction(None)
+  /** A transaction on a table that has all columns of the rows: this one, or one after it. */
+  private def prepared(txn: OptimisticTransaction, rows: StructType): OptimisticTransaction = {
     val isNew = txn.readVersion < 0
     val metadata = schemas.fitted(txn.metadata, rows, isNew)
-    if (isNew || metadata.schemaString != txn.metadata.schemaString) {
+    if (!isNew && metadata.schemaString == txn.metadata.schemaString) txn
+    else {
       val old = txn.metadata.schema
       txn.updateMetadata(metadata)
       txn.commit(Nil, if (isNew) DeltaOperations.CreateTable(txn.metadata, isManaged = false)
         else DeltaOperations.UpdateSchema(old, metadata.schema))
+      val next = log.startTransaction(None)
+      next.txnVersion(appId)
+      next
     }
   }
 
-  private def adopt(number: Long, at: HomeFiles, staged: Seq[Staged]): Unit = {
-    val txn = log.startTransaction(None)
-    if (txn.txnVersion(appId) >= number) delete(at, staged)
-    else {
-      val stats = new FileStats(session, txn.snapshot)
-      val now = System.currentTimeMillis()
-      val files: Seq[Action] = staged.map { f =>
-        AddFile(f.name, Map.empty, at.size(f.name), now, dataChange = true, stats = stats.of(at.path(f.name)))
-      }
-      txn.commit(SetTransaction(appId, number, Some(now)) +: files,
-        DeltaOperations.StreamingUpdate(OutputMode.Append, appId, number))
+  /** Delta lets one through of two that say they are the next version of the same writer. */
+  private def adopt(
+      txn: OptimisticTransaction, number: Long, at: HomeFiles, files: Seq[(Staged, Long)]): Unit = {
+    val stats = new FileStats(session, txn.snapshot)
+    val now = System.currentTimeMillis()
+    val added: Seq[Action] = files.map { case (f, size) =>
+      AddFile(f.name, Map.empty, size, now, dataChange = true, stats = stats.of(at.path(f.name)))
     }
+    txn.commit(SetTransaction(appId, number, Some(now)) +: added,
+      DeltaOperations.StreamingUpdate(OutputMode.Append, appId, number))
   }
 
   private def write(number: Long, rows: DataFrame, files: Int): Unit =
-    if (options.key.isEmpty) append(number, rows, files) else merge(rows.coalesce(files))
+    if (options.key.isEmpty) append(number, rows, files)
+    else new DeltaMerge(options, rows.schema.fieldNames.toSeq).run(rows, files)
 
   private def append(number: Long, rows: DataFrame, files: Int): Unit = {
     val by = log.update().metadata.partitionColumns.map(name => col(DeltaSchemas.quoted(name)))
@@ -101,9 +119,6 @@ private final class DeltaBatches(
     few.write.format("delta").mode("append")
       .option("txnAppId", appId).option("txnVersion", number.toString).save(options.path)
   }
-
-  private def merge(rows: DataFrame): Unit =
-    new DeltaMerge(options, rows.schema.fieldNames.toSeq).run(rows)
 
   /** A session whose commands belong to the batch: Delta leaves out one that it has. */
   private def copy(number: Long): Session = {

@@ -13,12 +13,14 @@ private final class DeltaMerge(options: DeltaSinkOptions, columns: Seq[String]) 
   private val changes = columns.contains(DeltaSchemas.Deleted)
   private val data = columns.filter(_ != DeltaSchemas.Deleted)
 
-  /** @param rows in their order, each partition behind the one before it */
-  def run(rows: DataFrame): Unit = {
+  /** @param rows in their order, each partition behind the one before it
+    * @param files in so many tasks new rows are written, if Delta does not shuffle them
+    */
+  def run(rows: DataFrame, files: Int): Unit = {
     val set = data.map(name => "t." + DeltaSchemas.quoted(name) -> of("s", name)).toMap
     val deletes = if (changes) of("s", DeltaSchemas.Deleted) else lit(false)
-    // a copy of a session does not make new readers: the table is read in that of the rows
-    val merged = DeltaTable.forPath(rows.sparkSession, options.path).as("t").merge(newest(rows).as("s"), same)
+    val table = DeltaTable.forPath(rows.sparkSession, options.path)
+    val merged = table.as("t").merge(newest(rows).coalesce(files).as("s"), same)
     val deleted = if (changes) merged.whenMatched(deletes).delete() else merged
     deleted.whenMatched().update(set).whenNotMatched(not(deletes)).insert(set).execute()
   }

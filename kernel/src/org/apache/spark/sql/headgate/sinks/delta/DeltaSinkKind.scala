@@ -28,43 +28,43 @@ case class DeltaSinkOptions(
   * is that of the run's writer. So the table itself says which batches it has.
   *
   * Rows to append are written by the tasks into the table's folder, where nobody sees a file that no
-  * commit names. All others, and those that would make too many files, are written aside by the tasks and then by Delta.
+  * commit names. All others are written aside by the tasks, and then by Delta.
   */
 private final class DeltaSinks(job: JobSpec, sinks: Seq[SinkSpec], fsync: Boolean) extends JobSinks {
   /** Spark makes the write, and so this, anew for each batch. */
   private var batch: BatchWrite = _
-  private var plans: Map[Int, DeltaSinkPlan] = Map.empty
+  private var tables: Map[Int, TablePlan] = Map.empty
 
   override def prepare(batch: BatchWrite): TaskPlan = {
     this.batch = batch
-    plans = sinks.map(s => s.number -> explained(s)(plan(s))).toMap
-    DeltaPlan(plans)
+    tables = sinks.map { s =>
+      s.number -> explained(s)(tableOf(s, batch.session).plan(batch.structs(s.number)))
+    }.toMap
+    DeltaPlan(sinks.map(s => s.number -> explained(s)(plan(s))).toMap)
   }
 
   private def plan(sink: SinkSpec): DeltaSinkPlan = {
-    val table = tableOf(sink, batch.session)
-    val out = batch.outBy(table.lastBatch.map(Marker(_)), sink)
-    val rows = batch.structs(sink.number)
-    val adopted = table.adopts(rows)
-    val at = folder(sink, adopted)
+    val table = tables(sink.number)
+    val at = folder(sink, table.adopted)
     at.create()
     val outputs = FileFormats.outputs(
-      batch.session, "parquet", Map.empty, table.stored(rows, adopted), DeltaBatches.Parquet)
-    DeltaSinkPlan(prefix(sink), at.address, out, outputs, adopted, fsync)
+      batch.session, "parquet", Map.empty, table.stored, DeltaBatches.Parquet)
+    DeltaSinkPlan(prefix(sink), at.address, batch.outBy(table.out.map(Marker(_)), sink), outputs,
+      fsync && table.adopted)
   }
 
   override def commit(
       sink: SinkSpec, mark: Marker, messages: Seq[SinkMessage], committed: () => Unit): Unit = {
-    val adopted = plans(sink.number).adopted
+    val plan = tables(sink.number)
     val staged = files(messages)
     if (staged.nonEmpty) {
       explained(sink) {
-        tableOf(sink, batch.session)
-          .commit(mark.batch, batch.structs(sink.number), adopted, folder(sink, adopted), staged)
+        tableOf(sink, batch.session).commit(
+          mark.batch, batch.structs(sink.number), plan, folder(sink, plan.adopted), staged)
       }
       committed()
     }
-    if (!adopted) removeLeftovers(sink, mark.batch)
+    if (!plan.adopted) removeLeftovers(sink, mark.batch)
   }
 
   /** With those of tasks that died. */
@@ -76,7 +76,7 @@ private final class DeltaSinks(job: JobSpec, sinks: Seq[SinkSpec], fsync: Boolea
 
   /** What a commit names stays, even if nobody has heard of the commit. */
   override def abort(sink: SinkSpec, number: Long, messages: Seq[SinkMessage]): Unit = {
-    val at = folder(sink, plans(sink.number).adopted)
+    val at = folder(sink, tables(sink.number).adopted)
     if (files(messages).nonEmpty && !tableOf(sink, batch.session).lastBatch.exists(_ >= number)) {
       files(messages).foreach(f => at.delete(f.name))
     }
@@ -109,15 +109,14 @@ private final class DeltaSinks(job: JobSpec, sinks: Seq[SinkSpec], fsync: Boolea
 /** What a task has to know of one sink.
   *
   * @param committed the last batch that the table has, or -1: a batch up to it is not written again
-  * @param adopted whether the files are to be the table's own
   */
-private case class DeltaSinkPlan(prefix: String, folder: String, committed: Long, outputs: FileOutputs,
-    adopted: Boolean, fsync: Boolean)
+private case class DeltaSinkPlan(
+    prefix: String, folder: String, committed: Long, outputs: FileOutputs, fsync: Boolean)
 
 private case class DeltaPlan(sinks: Map[Int, DeltaSinkPlan]) extends TaskPlan {
   override def open(task: TaskPlace): TaskSinks = (sink: Int) => {
     val plan = sinks(sink)
     if (task.batch <= plan.committed) new DrainWriter
-    else new StagedFile(task, plan.prefix, plan.folder, plan.outputs, plan.fsync && plan.adopted)
+    else new StagedFile(task, plan.prefix, plan.folder, plan.outputs, plan.fsync)
   }
 }
