@@ -44,12 +44,7 @@ class DeltaSink(Sink):
         self.path, self.mode, self.evolve = path, mode, evolve
         self.columns = names_of("key", key)
         self.partition_by = names_of("partition_by", partition_by)
-
-    @property
-    def key(self) -> Expr | None:  # type: ignore[override]
-        """What rows are merged by, as one expression."""
-        names = [_quoted(name) for name in self.columns]
-        return f"to_json(struct({', '.join(names)}))" if len(names) > 1 else next(iter(names), None)
+        self.key = _as_one(self.columns)
 
     def hidden_columns(self) -> Mapping[str, Expr]:
         return {}  # the table has no other columns than the rows
@@ -102,8 +97,10 @@ class DeltaSink(Sink):
         return SinkSpec("delta", _spark_path(self.path), options)
 
 
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+def _as_one(columns: Sequence[str]) -> str | None:
+    """What rows are merged by, as one expression."""
+    names = ["`" + name.replace("`", "``") + "`" for name in columns]
+    return f"to_json(struct({', '.join(names)}))" if len(names) > 1 else next(iter(names), None)
 
 
 def _spark_path(path: str) -> str:
