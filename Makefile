@@ -4,8 +4,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries nexmark test test-quick test-long ui-screenshots lint format soak soak-kafka \
-	soak-state soak-pulsar soak-joins soak-windows nemesis bench bench-lookup bench-windows bench-join \
-	bench-process bench-savepoint bench-kafka bench-pulsar bench-jdbc bench-ui bench-durability bench-latency bench-small-batch bench-home lock clean
+	soak-state soak-pulsar soak-joins soak-windows nemesis bench bench-lookup bench-windows bench-join bench-delta bench-jdbc \
+	bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability bench-latency bench-small-batch bench-home lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -147,10 +147,13 @@ MINUTES ?= 30
 nemesis: setup $(ARCHIVE) ## real jobs under seeded faults of processes, network, broker, disk; MINUTES=180 SEED=17
 	@$(BIN)/python -m tests.nemesis.run --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(NEMESIS)
 
-bench: bench-lookup bench-windows bench-join bench-process bench-savepoint bench-kafka bench-pulsar bench-jdbc bench-ui bench-durability bench-latency bench-small-batch bench-home ## all benchmarks
+bench: bench-lookup bench-windows bench-join bench-delta bench-jdbc bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability bench-latency bench-small-batch bench-home ## all benchmarks
 
 bench-windows: setup $(BENCH) ## counts in 5-minute windows: Headgate, Spark's own aggregation, Java Flink
 	@$(BIN)/python -m bench.windows
+
+bench-delta: setup ## 1,000,000 rows into a Delta table: Headgate, and Spark's own Delta stream sink
+	@$(BIN)/python -m bench.delta
 
 bench-join: setup $(BENCH) ## two streams joined in time: Headgate, Spark's own stream-stream join, Java Flink
 	@$(BIN)/python -m bench.join

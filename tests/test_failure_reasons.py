@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -23,6 +24,7 @@ from headgate.connectors.log.files import Record, TopicFiles
 from headgate.connectors.pulsar.range import PulsarFailure
 from headgate.failures import Failure, Reason, Report, explain
 from headgate.failures.signs import SIGNS, read_text
+from headgate.jvm.lakes import need_delta
 from headgate.runtime.home_probe import HomeUnseenError
 from headgate.runtime.supervisor import BatchTimeoutError
 from tests.homes.s3 import S3Server
@@ -328,6 +330,49 @@ def _folder_taken(lab: Lab) -> None:
     for name in ("one", "two"):
         sinks = spec("r1", {"name": name, **out})
         run(rows.selectExpr("0 AS __hg_sink", "struct(value) AS r0"), sinks, lab.folder / name)
+
+
+def _delta_rows(lab: Lab, path: Path, name: str, columns: str) -> None:
+    """A batch of one row into a Delta table."""
+    need_delta(lab.spark)
+    if not (lab.folder / "topic").exists():
+        lab.topic("a")
+    rows = read_stream(lab.spark, lab.folder / "topic")
+    sinks = spec(name, {"name": "out", "kind": "delta", "path": str(path)})
+    run(rows.selectExpr("0 AS __hg_sink", f"struct({columns}) AS r0"), sinks, lab.folder / name)
+
+
+@fails_for(Reason.DELTA_SCHEMA)
+def _delta_schema(lab: Lab) -> None:
+    _delta_rows(lab, lab.folder / "table", "r1", "1 AS id")
+    _delta_rows(lab, lab.folder / "table", "r2", "1 AS id, 2 AS more")
+
+
+@fails_for(Reason.DELTA_PATH)
+def _delta_path(lab: Lab) -> None:
+    (lab.folder / "file").write_text("")
+    _delta_rows(lab, lab.folder / "file" / "table", "r1", "1 AS id")
+
+
+@fails_for(Reason.DELTA_CONFLICT)
+def _delta_conflict(lab: Lab) -> None:
+    """Two that write as one at once: what the later one gets, as the kernel explains it."""
+    _delta_rows(lab, lab.folder / "table", "r1", "1 AS id")
+    lab.spark.conf.set("spark.databricks.delta.requiredSparkConfsCheck.enabled", "false")
+    delta, none = lab.java.org.apache.spark.sql.delta, lab.java.scala.Option.empty()
+    log = delta.DeltaLog.forTable(lab.spark._jsparkSession, str(lab.folder / "table"))
+    nil = getattr(getattr(lab.java.scala.collection.immutable, "Nil$"), "MODULE$")
+    actions = getattr(nil, "$colon$colon")(delta.actions.SetTransaction("a", 1, none))
+    operation = getattr(getattr(delta, "DeltaOperations$ManualUpdate$"), "MODULE$")
+    both = [log.startTransaction(none, none) for _ in range(2)]
+    for one in both:
+        one.txnVersion("a")
+    try:
+        for one in both:
+            one.commit(actions, operation)
+    except Py4JJavaError as error:
+        failures = getattr(lab.kernel("sinks.delta.DeltaFailures$"), "MODULE$")
+        lab.raised(failures.of("out", "table", error.java_exception))
 
 
 @fails_for(Reason.BATCH_TIMEOUT)

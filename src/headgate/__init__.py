@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from headgate.connectors import (
         Batch,
         ConsoleSink,
+        DeltaSink,
         FilesSink,
         ForeachBatchSink,
         JdbcSink,
@@ -158,6 +159,7 @@ _WHERE = {
     "headgate.connectors": (
         "Batch",
         "ConsoleSink",
+        "DeltaSink",
         "FilesSink",
         "ForeachBatchSink",
         "JdbcSink",
@@ -261,6 +263,7 @@ __all__ = [
     "Context",
     "DamagedError",
     "Deduped",
+    "DeltaSink",
     "Duration",
     "EventTime",
     "Expr",

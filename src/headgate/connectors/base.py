@@ -163,6 +163,11 @@ class Sink:
         """Whether it knows keys, and can write that the row of a key is deleted."""
         return False
 
+    def key_text(self, columns: Sequence[str]) -> str:
+        """How a key of these columns is written in the job's code, where the sink takes changes."""
+        names = ", ".join(columns)
+        return f"'{names}'" if len(columns) == 1 else f"'to_json(struct({names}))'"
+
     @property
     def by_task(self) -> bool:
         """Whether each task commits its own part, so that a task's rows must never change."""
@@ -172,11 +177,6 @@ class Sink:
     def sorts(self) -> bool:
         """Whether the kernel sorts the sink's rows, task by task, by all that they contain."""
         return False
-
-    def key_text(self, columns: Sequence[str]) -> str:
-        """How a job says that these columns, at least one, are the sink's key."""
-        all = ", ".join(columns)
-        return f"key='{all}'" if len(columns) == 1 else f"key='to_json(struct({all}))'"
 
     def hidden_columns(self) -> Mapping[str, Expr]:
         """What the writer needs beside the row, by the part of a record that it becomes."""

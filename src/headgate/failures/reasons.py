@@ -142,6 +142,21 @@ class Reason(Enum):
         False,
         "give each sink a folder of its own",
     )
+    DELTA_SCHEMA = (
+        "the rows do not fit the Delta table",
+        False,
+        "select and cast the columns as the table has them; evolve=True adds those that it lacks",
+    )
+    DELTA_PATH = (
+        "a Delta table cannot be written or read",
+        True,
+        "see that its path is there for the driver and the executors, and may be written",
+    )
+    DELTA_CONFLICT = (
+        "another writer changed the Delta table at the same time",
+        True,
+        "start again if the job has not: the batch is then written to the table as it is now",
+    )
     BATCH_TIMEOUT = (
         "a batch took longer than Checkpoints.timeout allows",
         True,

@@ -131,6 +131,15 @@ def _folder_taken(fields: Fields) -> Failure:
     return Failure(Reason.FOLDER_TAKEN, sentence, fields.get("sink"))
 
 
+def _delta(reason: Reason) -> Callable[[Fields], Failure]:
+    def failure(fields: Fields) -> Failure:
+        said = shortened(str(fields.get("text") or "no reason was given"))
+        sentence = f"{reason.text} {fields.get('path')}: {said}"
+        return Failure(reason, sentence, fields.get("sink"))
+
+    return failure
+
+
 def _handler(fields: Fields) -> Failure:
     reason = python_reason(str(fields.get("error")))
     frames = tuple(fields.get("frames") or ())
@@ -199,6 +208,9 @@ _BY_FIELDS: dict[str | None, Callable[[Fields], Failure]] = {
     "SINK_AHEAD": _ahead,
     "OUTPUT_TAKEN": _taken,
     "FOLDER_TAKEN": _folder_taken,
+    "DELTA_SCHEMA": _delta(Reason.DELTA_SCHEMA),
+    "DELTA_PATH": _delta(Reason.DELTA_PATH),
+    "DELTA_CONFLICT": _delta(Reason.DELTA_CONFLICT),
     "HANDLER": _handler,
     "PYTHON_WORKER": _worker,
     "BATCH_TIMEOUT": _batch_timeout,
