@@ -54,15 +54,15 @@ def _files() -> descriptor_pb2.FileDescriptorSet:
     number = iter((3, 1, *range(4, 40), 7000))
 
     def field(name: str, kind: int, type_name: str = "", *, label: int = 1, **more: Any) -> None:
-        order.field.add(
-            name=name, number=next(number), type=kind, label=label, type_name=type_name, **more
-        )
+        named = {"type_name": type_name} if type_name else {}
+        order.field.add(name=name, number=next(number), type=kind, label=label, **named, **more)
 
     def map_of(name: str, key: int, value: int, type_name: str = "") -> None:
         entry = order.nested_type.add(name=f"{name.title().replace('_', '')}Entry")
         entry.options.map_entry = True
         entry.field.add(name="key", number=1, type=key, label=1)
-        entry.field.add(name="value", number=2, type=value, label=1, type_name=type_name)
+        named = {"type_name": type_name} if type_name else {}
+        entry.field.add(name="value", number=2, type=value, label=1, **named)
         field(name, Field.TYPE_MESSAGE, f".shop.Order.{entry.name}", label=3)
 
     for name in NUMBERS:
