@@ -277,8 +277,8 @@ def job(
     """Make a function into a job.
 
     `dead_letters` is a topic for malformed records and for missing, late and failed rows that no
-    step reads; `headgate replay` gives them to their step again. It is an address, in which `{name}`
-    is a param, a topic, or a function from the job to a topic.
+    step reads; `headgate replay` gives them to their step again. It is an address, in which
+    `{name}` is a param, a topic, or a function from the job to a topic.
 
     >>> @hg.job("store", checkpoints=hg.Checkpoints(every="5 seconds"))
     ... def store(job: hg.Job) -> None: ...
