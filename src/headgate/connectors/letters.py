@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from headgate.base.secrets import redact
 from headgate.connectors.records import Record
 from headgate.connectors.topic_client import Offset, TopicRecord
 
@@ -18,6 +20,8 @@ PLACE = ("topic", "partition", "offset", "timestamp")
 """Where the record is from which the row was made."""
 EVENT_TIME = "event_time"
 
+REPLAYS = "replays"
+"""What the config of a step has that takes letters again: the job, step and output in them."""
 REPLAY = (
     "job STRING, step STRING, output STRING, topic STRING, `partition` INT, `offset` BIGINT,"
     " `timestamp` STRING, event_time STRING, key STRING, value STRING"
@@ -32,6 +36,17 @@ def replay_address(address: str) -> str:
     'log:data/dlq.replay'
     """
     return f"{address}.replay"
+
+
+def place_of(address: str) -> str:
+    """A topic's address in the one form in which two are compared.
+
+    >>> place_of("log:data/dlq") == place_of("log:./data/../data/dlq")
+    True
+    """
+    if address.startswith("log:"):
+        return f"log:{os.path.abspath(address.removeprefix('log:'))}"
+    return redact(address)
 
 
 def can_replay(address: str) -> bool:

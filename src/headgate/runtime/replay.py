@@ -7,12 +7,20 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from headgate.base.errors import NotFoundError, RefusedError, UsageError
 from headgate.base.secrets import redact
-from headgate.connectors.letters import Letter, Replayed, can_replay, replay_address
+from headgate.connectors.letters import (
+    OUTPUT,
+    REPLAYS,
+    STEP,
+    Letter,
+    Replayed,
+    can_replay,
+    place_of,
+    replay_address,
+)
 from headgate.connectors.topic_client import AppendAll, TopicClient
 from headgate.connectors.topics import open_topic
 from headgate.graph import Graph
@@ -114,13 +122,16 @@ class _Targets:
         if run is None:
             raise NotFoundError(f"job '{job.name}' has not run yet", remedy="start it first")
         graph = Graph.from_json(run.graph())
-        wanted = _place(replay_address(address))
-        steps = [s for s in graph.steps if s.kind == "replay" and _place(s.address) == wanted]
-        if steps:
-            taken = {(str(s.config["step"]), str(s.config["output"])) for s in steps}
-            return _Targets(graph.job, frozenset(taken))
+        wanted = place_of(replay_address(address))
+        taken = [
+            step.config[REPLAYS]
+            for step in graph.steps
+            if REPLAYS in step.config and place_of(step.address) == wanted
+        ]
+        if taken:
+            return _Targets(graph.job, frozenset((str(t[STEP]), str(t[OUTPUT])) for t in taken))
         sinks = [s.address for s in graph.steps if s.id == "dead_letters" and s.role == "sink"]
-        if _place(address) not in map(_place, sinks):
+        if place_of(address) not in map(place_of, sinks):
             raise NotFoundError(
                 f"job '{job.name}' has no dead letters in {redact(address)}",
                 expected=", ".join(sinks) or "a job with dead_letters=...",
@@ -132,13 +143,6 @@ class _Targets:
         raise RefusedError(
             why, remedy="letters of sources and lookups can be, from a topic of Kafka or a log"
         )
-
-
-def _place(address: str) -> str:
-    """An address in one form."""
-    if address.startswith("log:"):
-        return f"log:{Path(address.removeprefix('log:')).absolute()}"
-    return redact(address)
 
 
 def _existing(address: str, options: Mapping[str, str]) -> TopicClient:

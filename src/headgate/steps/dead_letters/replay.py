@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType, TimestampType
 from headgate import jvm
 from headgate.connectors.base import Decoding, Source
 from headgate.connectors.dead_letters import as_bytes
-from headgate.connectors.letters import REPLAY
+from headgate.connectors.letters import REPLAY, REPLAYS
 from headgate.graph.analysis import column
 from headgate.graph.carried import Carrying
 from headgate.graph.compiling import Compiling
@@ -55,7 +55,7 @@ class ReplayStep(Operation):
         return replace(self, reads=source, of=cast("SourceStep | None", of))
 
     def config(self) -> Mapping[str, Any]:
-        return {"job": self.job, "step": self.step, "output": self.output}
+        return {REPLAYS: {"job": self.job, "step": self.step, "output": self.output}}
 
     def labels(self) -> Mapping[str, str]:
         return {"letters": f"{self.output} of {self.step}"}
