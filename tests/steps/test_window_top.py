@@ -141,6 +141,7 @@ def test_state_goes_on_only_where_it_says_what_the_new_job_needs(job_driver: Mak
     assert [row[3] for row in told(t)] == [3, 2, 9]
 
 
+@pytest.mark.slow
 def test_it_is_exact_wherever_the_driver_dies(spark: object) -> None:
     script = [("bids", bid("ab"[n % 2], n, n * n % 240, n * 7 % 10)) for n in range(24)]
     assert_crash_safe(best(within=hg.sliding("60 s", every="30 s")), script)
