@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from headgate.connectors.log.files import Record, TopicFiles
 from headgate.home.layout import Home
+from headgate.jvm.jars import jar_cache
 from headgate.runtime.status import job_status
 from tests.clusters.store import quick_store, wait_for_a_batch, wait_until_read
 from tests.clusters.yarn import Yarn
@@ -115,7 +116,9 @@ def test_the_store_is_exact_when_an_executor_and_then_the_driver_die_in_yarn(
 ) -> None:
     for name, value in {**KEYS, "HADOOP_CONF_DIR": str(yarn.conf)}.items():
         monkeypatch.setenv(name, value)
-    keys = [w for key in KEYS for w in ("--conf", f"spark.yarn.appMasterEnv.{key}={KEYS[key]}")]
+    # the driver would fetch its jars into the container
+    there = {**KEYS, "HEADGATE_JAR_CACHE": str(jar_cache())}
+    keys = [w for k, v in there.items() for w in ("--conf", f"spark.yarn.appMasterEnv.{k}={v}")]
     s3 = S3Server(tmp_path)
     try:
         home = s3.url(s3.bucket("homes"), "store")

@@ -55,7 +55,7 @@ class Project:
         return said.stdout if code == 0 else said.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_commands_work_on_homes_in_s3_with_the_projects_settings_and_flags(
     server: S3Server, tmp_path: Path
 ) -> None:
