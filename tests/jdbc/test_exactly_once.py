@@ -75,15 +75,17 @@ def test_changes_are_upserts_and_deletions(shop: Shop) -> None:
     prices: dict[str, list[int]] = {}
     before: set[str] = set()
     for point in (None, "in_transaction", "after_transaction", "after_sink"):
-        came = [{"id": n, "user": f"u{dice.randrange(70)}", "price": dice.randint(-9, 15)}
-                for n in range(120)]  # fmt: skip
+        came: list[dict[str, Any]] = [
+            {"id": n, "user": f"u{dice.randrange(70)}", "price": dice.randint(-9, 15)}
+            for n in range(120)
+        ]
         shop.send(came)
         for row in came:
             prices.setdefault(row["user"], []).append(row["price"])
         if point is not None:
             shop.crash(job, point)
         shop.go(job)
-        truth = [
+        truth: list[dict[str, Any]] = [
             {"user": user, "total": sum(all), "prices": len(set(all))}
             for user, all in sorted(prices.items())
             if 5 <= sum(all) <= 20

@@ -35,6 +35,7 @@ COLUMNS = {
     "big": ("BIGINT", "bigint"),
     "half": ("FLOAT", "real"),
     "whole": ("DOUBLE", "double precision"),
+    "price": ("DECIMAL(18,3)", "numeric(18,3)"),
     "money": ("DECIMAL(20,4)", "numeric(20,4)"),
     "text": ("STRING", "text"),
     "bytes": ("BINARY", "bytea"),
@@ -58,17 +59,19 @@ def rows() -> list[dict[str, Any]]:
     """Rows with values at the edges, and one without any."""
     full = {
         "yes": True, "tiny": -128, "small": 32767, "plain": -(2**31), "big": -(2**63), "half": 1.5,
-        "whole": 1e-300, "money": "1234567890123456.7891", "text": "x", "bytes": b"\x00\xff\\\n",
+        "whole": 1e-300, "price": "-999999999999999.001", "money": "1234567890123456.7891",
+        "text": "x", "bytes": b"\x00\xff\\\n",
         "day": "2024-02-29", "at": "2024-02-29T23:59:59.123456Z", "clock": "1969-12-31T23:59:59.5",
         "numbers": [1, None, -3], "words": ODD, "grid": [[1.5, -0.25], [3.0, 4e20]],
         "times": ["2024-02-29T12:00:00Z", None], "one": {"a": 5, "b": 'say "\\" \t'},
         "named": {"k\\": 1, "two words": 2}, "many": [{"a": 1}, {"a": 2}],
     }  # fmt: skip
-    made = [{"id": 0, **full}, {"id": 7}]
+    made: list[dict[str, Any]] = [{"id": 0, **full}, {"id": 7}]
     for number, text in enumerate(ODD):
         made.append({"id": 100 + number * 13, "text": text, "words": [], "named": {}, "yes": False})
     made.append({"id": 999, "day": "0001-01-01", "at": "0001-01-01T00:00:00Z", "whole": 1e22,
-                 "big": 2**63 - 1, "money": "-0.0001", "numbers": []})  # fmt: skip
+                 "big": 2**63 - 1, "money": "-0.0001", "price": "-0.050",
+                 "numbers": []})  # fmt: skip
     return made
 
 
@@ -82,8 +85,9 @@ def stored(row: dict[str, Any]) -> dict[str, Any]:
     made: dict[str, Any] = dict.fromkeys(("id", *COLUMNS)) | row
     if made["bytes"] is not None:
         made["bytes"] = "\\x" + made["bytes"].hex()
-    if made["money"] is not None:
-        made["money"] = float(made["money"])
+    for name in ("money", "price"):
+        if made[name] is not None:
+            made[name] = float(made[name])
     if made["at"] is not None:
         made["at"] = made["at"].replace("Z", "+00:00")
     if made["times"] is not None:
@@ -117,8 +121,8 @@ def test_all_types_go_round_in_both_modes(shop: Shop) -> None:
         f"SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = '{last}'::regclass"
     )
     assert ("PRIMARY KEY (id)",) in shop.server.rows(primary)
-    exact = shop.server.rows(f"SELECT money, whole FROM {every} WHERE id = 0")
-    assert exact == [("1234567890123456.7891", "1e-300")]
+    exact = shop.server.rows(f"SELECT money, price, whole FROM {every} WHERE id = 0")
+    assert exact == [("1234567890123456.7891", "-999999999999999.001", "1e-300")]
 
 
 def test_a_table_of_others_may_have_other_types_that_hold_the_values(shop: Shop) -> None:

@@ -61,6 +61,7 @@ private object CopyText {
       val v = row.getDouble(i)
       if (java.lang.Double.isFinite(v)) out.appendDouble(v) else ascii(v.toString, out)
     }
+    case d: DecimalType if d.precision <= Decimal.MAX_LONG_DIGITS => new ShortDecimal(d)
     case d: DecimalType => (row, i, out) =>
       ascii(row.getDecimal(i, d.precision, d.scale).toJavaBigDecimal.toPlainString, out)
     case _: StringType => TextValue
@@ -89,6 +90,24 @@ private object CopyText {
       i += 1
     }
     out.raw(bytes, plain, end - plain)
+  }
+
+  /** One whose digits fit into a long, as most do. */
+  private final class ShortDecimal(of: DecimalType) extends Value {
+    private val one = Array.iterate(1L, of.scale + 1)(_ * 10).last
+
+    override def write(row: SpecializedGetters, i: Int, out: JsonBytes): Unit = {
+      val digits = row.getDecimal(i, of.precision, of.scale).toUnscaledLong
+      if (digits < 0) out.byte('-')
+      val size = Math.abs(digits)
+      out.appendLong(size / one)
+      if (one > 1) out.byte('.')
+      var place = one / 10
+      while (place > 0) {
+        out.byte(('0' + size / place % 10).toInt)
+        place /= 10
+      }
+    }
   }
 
   private object TextValue extends Value {
