@@ -34,7 +34,7 @@ def scores(job: hg.Job) -> None:
     changed.sink("copy", hg.topic(job.param("out") + "/copy", key="id"))
     changed.malformed.select("offset", "reason").sink("bad", hg.topic(job.param("out") + "/bad"))
     best = changed.key_by().top("best", 2, by=F.desc("score"))
-    best.sink("best", hg.topic(job.param("out") + "/best", key="rank"))
+    best.sink("ranks", hg.topic(job.param("out") + "/best", key="rank"))
     asks = job.source("asks", hg.topic(job.param("asks"), schema="id BIGINT"))
     asks.lookup("who", changed.as_table("people"), on="id", take=["name"]).sink(
         "answers", hg.topic(job.param("out") + "/answers")
