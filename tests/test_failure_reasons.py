@@ -392,7 +392,7 @@ def _kafka(lab: Lab) -> None:
 
 def _registry(lab: Lab, *, login: str | None, fail: int = 0) -> None:
     """Ask a registry for a schema, and then for the same under a subject with another."""
-    with RegistryServer(login="app:word") as server:
+    with RegistryServer(login="app:s3same-open") as server:
         server.fail_next = fail
         server.add("out-value", '"int"')
         access = json.dumps({**server.access, "login": login})
@@ -411,7 +411,7 @@ def _registry(lab: Lab, *, login: str | None, fail: int = 0) -> None:
 
 @fails_for(Reason.REGISTRY_UNREACHABLE)
 def _registry_gone(lab: Lab) -> None:
-    _registry(lab, login="app:word", fail=9)
+    _registry(lab, login="app:s3same-open", fail=9)
 
 
 @fails_for(Reason.REGISTRY_REFUSED)
@@ -421,7 +421,7 @@ def _registry_refuses(lab: Lab) -> None:
 
 @fails_for(Reason.SCHEMA_MISFIT)
 def _schema_misfit(lab: Lab) -> None:
-    _registry(lab, login="app:word")
+    _registry(lab, login="app:s3same-open")
 
 
 @fails_for(Reason.DEDUPLICATION_OFF)

@@ -1,23 +1,59 @@
 """What Debezium does, small: PostgreSQL's log of changes as envelopes.
 
-The plugin `test_decoding` comes with PostgreSQL. It writes a change as a line of text:
-`table public.users: UPDATE: old-key: id[bigint]:1 new-tuple: id[bigint]:2 name[text]:'ann'`.
+The plugin `pgoutput` is a part of every PostgreSQL, and the one that Debezium reads. Its messages
+are those of "Logical Replication Message Formats" in PostgreSQL's manual, version 1.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from headgate.connectors.log.files import Record
 from tests.databases.postgres import Postgres
 
 _SLOT = "headgate"
-_LINE = re.compile(r"table public\.(\w+): (INSERT|UPDATE|DELETE|TRUNCATE): (.*)", re.DOTALL)
-_FIELD = re.compile(r"(\w+)\[([^\]]+)\]:('(?:[^']|'')*'|\S+)")
-_NUMBERS = ("bigint", "integer", "smallint")
+_NUMBERS = (20, 21, 23)  # the types bigint, smallint and integer
+_TOLD = {"type": "struct", "fields": []}
+
+
+class Column(NamedTuple):
+    name: str
+    type: int
+
+
+class Message:
+    """Reads the parts of a message of the log."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def take(self, count: int) -> bytes:
+        self._at += count
+        return self._data[self._at - count : self._at]
+
+    def letter(self) -> str:
+        return self.take(1).decode()
+
+    def number(self, size: int) -> int:
+        return int.from_bytes(self.take(size), "big", signed=True)
+
+    def text(self) -> str:
+        end = self._data.index(0, self._at)
+        return self.take(end + 1 - self._at)[:-1].decode()
+
+    def row(self, columns: list[Column]) -> dict[str, Any]:
+        assert self.number(2) == len(columns)
+        return {column.name: self._value(column) for column in columns}
+
+    def _value(self, column: Column) -> Any:
+        kind = self.letter()
+        if kind == "n":
+            return None
+        assert kind == "t", kind
+        text = self.take(self.number(4)).decode()
+        return int(text) if column.type in _NUMBERS else text
 
 
 class Capture:
@@ -25,10 +61,16 @@ class Capture:
 
     def __init__(self, postgres: Postgres, table: str, key: tuple[str, ...]) -> None:
         self._postgres, self._table, self._key = postgres, table, key
-        postgres.sql(f"SELECT pg_create_logical_replication_slot('{_SLOT}', 'test_decoding')")
+        self._relations: dict[int, list[Column]] = {}
+        postgres.sql(
+            f"CREATE PUBLICATION {_SLOT} FOR TABLE {table}",
+            f"SELECT pg_create_logical_replication_slot('{_SLOT}', 'pgoutput')",
+        )
 
     def close(self) -> None:
-        self._postgres.sql(f"SELECT pg_drop_replication_slot('{_SLOT}')")
+        self._postgres.sql(
+            f"SELECT pg_drop_replication_slot('{_SLOT}')", f"DROP PUBLICATION {_SLOT}"
+        )
 
     def snapshot(self) -> list[Record]:
         """The rows that are there, as Debezium's first reads."""
@@ -38,58 +80,56 @@ class Capture:
     def changes(self, *, bare: bool) -> list[Record]:
         """The changes since the last call in their order; `bare` are those without a schema."""
         said = self._postgres.sql(
-            "SELECT encode(convert_to(data, 'UTF8'), 'hex') FROM "
-            f"pg_logical_slot_get_changes('{_SLOT}', NULL, NULL, 'include-xids', '0')"
+            "SELECT encode(data, 'hex') FROM pg_logical_slot_get_binary_changes("
+            f"'{_SLOT}', NULL, NULL, 'proto_version', '1', 'publication_names', '{_SLOT}')"
         )
-        lines = [bytes.fromhex(line).decode() for line in said.split()]
-        return [record for line in lines for record in self._records(line, bare)]
+        messages = [Message(bytes.fromhex(line)) for line in said.split()]
+        return [record for message in messages for record in self._records(message, bare)]
 
-    def _records(self, line: str, bare: bool) -> Iterator[Record]:
-        found = _LINE.fullmatch(line)
-        if found is None or found[1] != self._table:
-            return  # BEGIN, COMMIT, other tables
-        kind, rest = found[2], found[3]
-        old, new = {}, rest
-        if rest.startswith("old-key: "):
-            before, _, new = rest.removeprefix("old-key: ").partition(" new-tuple: ")
-            old = _row(before)
-        row = _row(new)
-        if kind == "TRUNCATE":
+    def _records(self, message: Message, bare: bool) -> Iterator[Record]:
+        kind = message.letter()
+        if kind == "R":
+            relation, _, _, _ = message.number(4), message.text(), message.text(), message.take(1)
+            self._relations[relation] = [_column(message) for _ in range(message.number(2))]
+        elif kind == "T":
             yield Record(json.dumps({"op": "t", "before": None, "after": None}), None)
-        elif kind == "DELETE":
-            yield from self._deleted(row, bare)
-        elif old and any(old[name] != row[name] for name in self._key):
-            yield from self._deleted(old, bare)  # another key is another row
-            yield self._record("c", None, row, bare)
-        else:
-            yield self._record("c" if kind == "INSERT" else "u", old or None, row, bare)
+        elif kind in "IUD":
+            columns = self._relations[message.number(4)]
+            old, form = None, message.letter()
+            if form in "KO":
+                old, form = message.row(columns), message.letter() if kind == "U" else ""
+            new = message.row(columns) if form == "N" else None
+            yield from self._changed(kind, old, new, bare)
 
-    def _deleted(self, row: Mapping[str, Any], bare: bool) -> Iterator[Record]:
-        record = self._record("d", row, None, bare)
-        yield from (record, Record(None, record.key))
+    def _changed(
+        self, kind: str, old: dict[str, Any] | None, new: dict[str, Any] | None, bare: bool
+    ) -> Iterator[Record]:
+        moved = old and new and any(old[name] != new[name] for name in self._key)
+        if new is None or moved:  # another key is another row
+            assert old is not None
+            record = self._record("d", old, None, bare)
+            yield from (record, Record(None, record.key))
+        if new is not None:
+            created = kind == "I" or moved
+            yield self._record("c" if created else "u", None if created else old, new, bare)
 
     def _record(self, op: str, before: Any, after: Mapping[str, Any] | None, bare: bool) -> Record:
         key = {name: (after or before)[name] for name in self._key}
         source = {"connector": "postgresql", "table": self._table, "snapshot": op == "r"}
         envelope = {"before": before, "after": after, "source": source, "op": op, "ts_ms": 1}
-        told = {"type": "struct", "fields": []}
         if bare:
             return Record(json.dumps(envelope), json.dumps(key))
         return Record(
-            json.dumps({"schema": told, "payload": envelope}),
-            json.dumps({"schema": told, "payload": key}),
+            json.dumps({"schema": _TOLD, "payload": envelope}),
+            json.dumps({"schema": _TOLD, "payload": key}),
         )
 
 
-def _row(text: str) -> dict[str, Any]:
-    return {name: _value(kind, value) for name, kind, value in _FIELD.findall(text)}
-
-
-def _value(kind: str, text: str) -> Any:
-    if text == "null":
-        return None
-    plain = text[1:-1].replace("''", "'") if text.startswith("'") else text
-    return int(plain) if kind in _NUMBERS else plain
+def _column(message: Message) -> Column:
+    message.take(1)
+    column = Column(message.text(), message.number(4))
+    message.take(4)
+    return column
 
 
 def _texts(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def scores(job: hg.Job) -> None:
     changed.sink("copy", hg.topic(job.param("out") + "/copy", key="id"))
     changed.malformed.select("offset", "reason").sink("bad", hg.topic(job.param("out") + "/bad"))
     best = changed.key_by().top("best", 2, by=F.desc("score"))
-    best.sink("best", hg.topic(job.param("out") + "/best", key="rank"))
+    best.sink("ranks", hg.topic(job.param("out") + "/best", key="rank"))
     asks = job.source("asks", hg.topic(job.param("asks"), schema="id BIGINT"))
     asks.lookup("who", changed.as_table("people"), on="id", take=["name"]).sink(
         "answers", hg.topic(job.param("out") + "/answers")
@@ -88,6 +88,11 @@ def test_a_driver_sends_rows_and_deletions(job_driver: Callable[..., Any]) -> No
     assert sorted(t.changes("copy")) == [("7", {"id": 7, "name": "ann", "score": 3}), ("8", None)]
 
 
+def test_a_topic_of_text_has_no_registry(spark: SparkSession) -> None:
+    with pytest.raises(GraphError, match="the format json has no option 'registry'"):
+        hg.topic("log:in", schema=SCHEMA, registry="http://a:1").check()
+
+
 def test_a_table_has_the_key_of_the_database(spark: SparkSession) -> None:
     @hg.job("reading")
     def reading(job: hg.Job) -> None:
@@ -108,6 +113,9 @@ def test_a_table_has_the_key_of_the_database(spark: SparkSession) -> None:
         ({"format": "xml"}, None, "the option 'format' must be 'json' or"),
         ({"csv_quote": "'"}, None, "the format json has no option 'csv_quote'"),
         ({"json_text": "name, score"}, None, "json_text must name columns of the type STRING"),
+        ({"format": "protobuf"}, None, "protobuf must have a descriptor file and the message"),
+        ({"format": "protobuf", "descriptor": "/nowhere.desc", "message": "a.B"}, None,
+         "descriptor must be a file that is there"),
         ({"format": "text"}, None, "the schema of a text record must be one column"),
         ({"format": "avro", "registry": "http://a", "avro_framing": "none"}, None,
          "registry and avro_framing exclude each other"),

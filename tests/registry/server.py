@@ -89,7 +89,7 @@ class RegistryServer:
         with self._lock:
             known = self.subjects.get(subject, [])
             for id in known:
-                if self.schemas[id - 1] == schema:
+                if _form(self.schemas[id - 1]) == _form(schema):
                     return id
             if check and known and (why := self._incompatible(subject, schema)):
                 raise RefusedError(
@@ -161,7 +161,7 @@ class RegistryServer:
     def _find(self, subject: str, body: Mapping[str, Any]) -> Any:
         given = _given(body)
         for number, id in enumerate(self._known(subject), 1):
-            if self.schemas[id - 1] == given:
+            if _form(self.schemas[id - 1]) == _form(given):
                 return self._version(subject, str(number))
         raise RefusedError(404, 40403, "Schema not found")
 
@@ -195,6 +195,14 @@ _PATHS: tuple[tuple[str, str, Any], ...] = (
 def _given(body: Mapping[str, Any]) -> Schema:
     references = [(r["name"], r["subject"], r["version"]) for r in body.get("references") or ()]
     return Schema(body.get("schemaType") or "AVRO", body["schema"], tuple(references))
+
+
+def _form(schema: Schema) -> tuple[Any, ...]:
+    """What two schemas have in common that are the same but for their spaces."""
+    text: Any = schema.text
+    if schema.kind != "PROTOBUF":
+        text = json.loads(text)
+    return schema.kind, text, schema.references
 
 
 def _shown(schema: Schema) -> dict[str, Any]:

@@ -101,9 +101,9 @@ def test_should_exchange_records_with_confluents_clients(
         place = SerializationContext(copies, MessageField.VALUE)
         found = [read(value, place) for value in binary(kafka, copies)]
         assert sorted(found, key=_id) == truth
-        assert sorted(registry.subjects) == [
+        assert set(registry.subjects) == {
             f"{copies}-shop.Copy", f"{orders}-value", f"{texts}-value"
-        ]  # fmt: skip
+        }  # fmt: skip
         text_id = registry.subjects[f"{texts}-value"][0]
         bodies = [
             value.removeprefix(bytes([0, 0, 0, 0, text_id])) for value in binary(kafka, texts)

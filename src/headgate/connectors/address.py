@@ -257,7 +257,7 @@ def topic(
     >>> topic("kafka://localhost:9092/orders", schema="id BIGINT", max_records="10000").address
     'kafka://localhost:9092/orders'
     >>> topic("kafka://localhost:9092/orders", schema="id BIGINT", format="avro",
-    ...     registry="https://registry:8081", registry_credentials="app:word").address
+    ...     registry="https://registry:8081", registry_credentials="app:s3same-open").address
     'kafka://localhost:9092/orders'
     """
     protect_address(address)  # it may be refused, with its text

@@ -23,7 +23,7 @@ OPTIONS = ("registry", "registry_credentials", "registry_ca")
 class Registry:
     """A schema registry with Confluent's REST interface.
 
-    >>> Registry.of({"registry": "http://app:word@a:8081,http://b:8081"}).urls
+    >>> Registry.of({"registry": "http://app:s3same-open@a:8081,http://b:8081"}).urls
     ('http://a:8081', 'http://b:8081')
     """
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +49,6 @@ class ValueFormat:
     """Whether a value is taken as it is, and so is a key."""
     gives_changes: bool = False
     """Whether a record may replace or delete the row of its key."""
-    is_binary: bool = False
-    """Whether values need not be text, so that topics of text cannot have them."""
 
 
 def _registry(own: Options) -> dict[str, Any]:
@@ -139,19 +137,16 @@ JSON = ValueFormat("json", "json", ("json_text", *_SOURCE_REGISTRY), _json, _che
 RAW = ValueFormat("raw", "raw", check=_check_raw, is_raw=True)
 TEXT = ValueFormat("text", "raw", check=_check_text)
 CSV = ValueFormat("csv", "csv", tuple(_CSV), _csv)
-AVRO = ValueFormat(
-    "avro", "avro", ("avro_schema", "avro_framing", *_SOURCE_REGISTRY), _avro, is_binary=True
-)
+AVRO = ValueFormat("avro", "avro", ("avro_schema", "avro_framing", *_SOURCE_REGISTRY), _avro)
 PROTOBUF = ValueFormat(
-    "protobuf", "protobuf", ("descriptor", "message", *_SOURCE_REGISTRY), _protobuf, is_binary=True
+    "protobuf", "protobuf", ("descriptor", "message", *_SOURCE_REGISTRY), _protobuf
 )
 DEBEZIUM_JSON = ValueFormat("debezium-json", "debezium-json", gives_changes=True)
 DEBEZIUM_AVRO = ValueFormat(
     "debezium-avro", "debezium-avro", _SOURCE_REGISTRY, _needed_registry, gives_changes=True,
-    is_binary=True,
 )  # fmt: skip
 ALL = (JSON, AVRO, PROTOBUF, RAW, TEXT, CSV, DEBEZIUM_JSON, DEBEZIUM_AVRO)
-OF_TEXT = tuple(one for one in ALL if not one.is_binary)
+OF_TEXT = (replace(JSON, options=("json_text",)), RAW, TEXT, CSV, DEBEZIUM_JSON)
 """Formats of topics whose records are text, or whose schemas no registry keeps."""
 OPTIONS = tuple(dict.fromkeys(option for one in ALL for option in one.options))
 """Every option that is some format's."""
