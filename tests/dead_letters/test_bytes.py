@@ -13,12 +13,14 @@ import headgate as hg
 from headgate.base.errors import RefusedError
 from headgate.cli.main import invoke
 from headgate.connectors.letters import Letter
+from headgate.connectors.log.files import TopicFiles
 from headgate.connectors.records import Record
 from headgate.connectors.topic_client import TopicRecord
 from headgate.connectors.topics import open_topic
 from headgate.runtime.run import run
 from headgate.testing import JobDriver
 from tests.kafka.client import Kafka, Send
+from tests.pulsar.client import Pulsar
 
 WIDE = (
     "id BIGINT, b BINARY, d DECIMAL(24, 6), f FLOAT, g DOUBLE, day DATE, at TIMESTAMP,"
@@ -118,3 +120,31 @@ def test_letters_in_kafka_have_the_bytes_of_their_records(
         with pytest.raises(RefusedError, match="another command appends"):
             first([Record("{}")])
     assert len(kafka.values(f"{dlq}.replay")) == len(sent) + 1
+
+
+@pytest.mark.long
+def test_letters_in_pulsar_have_properties_and_are_not_replayed(
+    spark: SparkSession, tmp_path: Path, pulsar_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = Pulsar(pulsar_url)
+    address = f"{pulsar_url}/{client.topic(1)}"
+    TopicFiles(tmp_path / "rows").create(1)
+    TopicFiles(tmp_path / "rows").append([Record("{", "k"), Record("base64:AP8=")])
+
+    @hg.job("letters", dead_letters=address)
+    def job(job: hg.Job) -> None:
+        rows = job.source("rows", hg.topic(f"log:{tmp_path / 'rows'}", schema="id BIGINT"))
+        rows.sink("out", hg.topic(f"log:{tmp_path / 'out'}"))
+
+    outcome = run(job, home=str(tmp_path / "h"), bounded=True, spark=spark, parallelism=2)
+    assert outcome.error is None, outcome.error
+    letters = [Letter.of(r) for r in open_topic(address).read("earliest") if r is not None]
+    assert {(x.key, x.value, x.headers["offset"]) for x in letters if x is not None} == {
+        ("k", "{", "0"),
+        # as text that begins like base64 is shown
+        (None, "base64:YmFzZTY0OkFQOD0=", "1"),
+    }
+    words = ["replay", address, "--job", "letters", "--home", str(tmp_path / "h")]
+    assert invoke(words) == 5
+    assert "letters in a Pulsar topic cannot be replayed" in capsys.readouterr().err
+    client.close()

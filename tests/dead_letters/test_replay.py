@@ -95,13 +95,14 @@ def a_fix_and_a_replay(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     assert shop.enriched() == truth and len(shop.found()) == 1040 + 2 * lost
 
 
+@pytest.mark.slow
 def test_a_thousand_letters_of_a_log_are_each_enriched_once(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     a_fix_and_a_replay(Shop(spark, tmp_path, lambda name: f"log:{tmp_path / name}"), capsys)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_thousand_letters_in_kafka_are_each_enriched_once(
     spark: SparkSession, tmp_path: Path, kafka_servers: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

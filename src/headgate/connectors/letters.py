@@ -89,6 +89,11 @@ class Letter:
         return f"{self.partition}/{self.offset}"
 
     @property
+    def mark(self) -> str:
+        """What tells it from all others, also of a topic that was deleted and made again."""
+        return f"{self.id} {self.headers.get(TIME, '')}"
+
+    @property
     def job(self) -> str:
         """The job that wrote it, by the name in its code."""
         return self.headers.get(JOB, "")
@@ -119,7 +124,7 @@ class Letter:
         row = self.row()
         data = {name: row[name] for name in (JOB, STEP, OUTPUT, *PLACE, EVENT_TIME, "key", "value")}
         known = {name: value for name, value in data.items() if value is not None}
-        return Record(json.dumps({"letter": self.id, "replay": replay, **known}))
+        return Record(json.dumps({"letter": self.mark, "replay": replay, **known}))
 
 
 @dataclass(frozen=True)

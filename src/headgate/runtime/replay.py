@@ -179,9 +179,9 @@ class _Replay:
         found = self._found(resumed)
         record = resumed or self._begin(found)
         fit = [x for x in found if (x.step, x.output) in self.targets.outputs]
-        new = [x for x in fit if self.request.again or not by_letter[x.id] - {record.id}]
+        new = [x for x in fit if self.request.again or not by_letter[x.mark] - {record.id}]
         chosen = new[: self.request.limit]
-        todo = [x for x in chosen if record.id not in by_letter[x.id]]
+        todo = [x for x in chosen if record.id not in by_letter[x.mark]]
         outcome = ReplayOutcome(
             record.id if todo else None,
             dict(Counter(_name(x) for x in chosen)) if todo else {},

@@ -33,9 +33,9 @@ def collect(plan: Plan, topic: DeadLetterTopic) -> None:
     for made in list(_lost(plan)):
         step, output = made.step, made.output
         letters.append(_letter(plan, step, output, made))
-        if made.letters.replay is not None and topic.replays is not None:
+        if made.what.replay is not None and topic.replays is not None:
             again = _replayed(plan, made, topic.replays)
-            what = replace(made, letters=MALFORMED_LETTERS, carried=())
+            what = replace(made, what=MALFORMED_LETTERS, carried=())
             letters.append(_letter(plan, again, "malformed", what))
     if not letters:
         return
@@ -86,7 +86,7 @@ def _letter(plan: Plan, step: str, output: str, operation: LetterStep) -> str:
 
 def _replayed(plan: Plan, of: LetterStep, reads: ReplayTopic) -> str:
     """Write down what reads letters again, and let it come to who reads the rows."""
-    node, as_records = plan.node(of.step), of.letters.replay == "record"
+    node, as_records = plan.node(of.step), of.what.replay == "record"
     edge = Edge(node.step.id) if as_records else node.step.inputs[0]
     beside = plan.node(edge.step)
     readers = [n.step.id for n in plan.nodes if edge in n.step.inputs] if as_records else [of.step]

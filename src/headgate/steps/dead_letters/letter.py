@@ -38,7 +38,7 @@ class LetterStep(Operation):
     job: str
     step: str
     output: str
-    letters: Letters
+    what: Letters
     topic: str | None = None
     """The topic that the rows came from, if it is one."""
     carried: tuple[str, ...] = ()
@@ -51,8 +51,8 @@ class LetterStep(Operation):
         return {
             "step": self.step,
             "output": self.output,
-            "exception": self.letters.error,
-            "key": [expression_text(key) for key in self.letters.key],
+            "exception": self.what.error,
+            "key": [expression_text(key) for key in self.what.key],
         }
 
     @property
@@ -62,7 +62,7 @@ class LetterStep(Operation):
     def through(self, node: Node, rows: DataFrame) -> DataFrame:
         own = [name for name in rows.columns if not name.startswith(PREFIX)]
         with_key = rows.withColumn(_KEY, self._key(rows))
-        value = self.letters.value or _json(own)
+        value = self.what.value or _json(own)
         entries = [*self._always(), *self._perhaps(rows.columns)]
         return jvm.select(
             jvm.with_batch_time(with_key, _TIME),
@@ -77,10 +77,10 @@ class LetterStep(Operation):
         """A key of one part as its text, of several as JSON."""
         from pyspark.sql import functions as F
 
-        made = [column(key) for key in self.letters.key]
+        made = [column(key) for key in self.what.key]
         if len(made) <= 1:
             return (made[0] if made else F.lit(None)).cast("string")
-        texts = [expression_text(key) for key in self.letters.key]
+        texts = [expression_text(key) for key in self.what.key]
         parts = [part.alias(text) for part, text in zip(made, texts, strict=True)]
         return F.to_json(F.struct(*parts))
 
@@ -89,8 +89,8 @@ class LetterStep(Operation):
             names.JOB: literal(self.job),
             names.STEP: literal(self.step),
             names.OUTPUT: literal(self.output),
-            names.ERROR: literal(self.letters.error),
-            names.MESSAGE: f"CAST({self.letters.message} AS STRING)",
+            names.ERROR: literal(self.what.error),
+            names.MESSAGE: f"CAST({self.what.message} AS STRING)",
             names.TIME: f"date_format({_TIME}, {_ISO})",
         }
         return [_entry(name, value) for name, value in found.items()]
@@ -98,7 +98,7 @@ class LetterStep(Operation):
     def _perhaps(self, columns: Sequence[str]) -> list[str]:
         """What not every row knows of itself."""
         found: dict[str, str] = {}
-        if self.letters.of_record:
+        if self.what.of_record:
             found = {name: f"`{name}`" for name in names.PLACE}
             found["timestamp"] = f"date_format(`timestamp`, {_ISO})"
         elif self.topic is not None and POSITION in self.carried and POSITION in columns:

@@ -23,13 +23,21 @@ case class BatchInstant() extends LeafExpression with CodegenFallback {
 object BatchInstant {
   private val Property = "headgate.batch.time"
 
-  /** Lets the tasks of the batch know its time; on the driver, before they are sent. */
+  /** Lets the tasks of the batch know its time; on the driver, before they are sent.
+    *
+    * Without state Spark plans a query as it goes (AdaptiveSparkPlanExec): its first stages run before
+    * the sinks are asked for anything, so sources call this as well.
+    */
   def announce(session: Session): Unit = RunningBatch.of(session).foreach { batch =>
-    session.sparkContext.setLocalProperty(Property, batch.timeMs.toString)
+    session.sparkContext.setLocalProperty(Property, s"${batch.id} ${batch.timeMs}")
   }
 
   private def ofTask(): Long = {
-    val known = Option(TaskContext.get()).flatMap(task => Option(task.getLocalProperty(Property)))
-    known.getOrElse(throw new IllegalStateException("no batch runs in this task")).toLong * 1000
+    val known = for {
+      task <- Option(TaskContext.get())
+      Array(batch, time) <- Option(task.getLocalProperty(Property)).map(_.split(' '))
+      if RunningBatch.ofTask(task).contains(batch.toLong)
+    } yield time.toLong * 1000
+    known.getOrElse(throw new IllegalStateException("a task must know the time of its batch"))
   }
 }
