@@ -125,7 +125,7 @@ def random_bids(dice: random.Random) -> list[Bid]:
     found, offsets = [], [0, 0]
     for id in range(ROWS):
         now = id * SECONDS // ROWS
-        back = dice.randint(0, DELAY) if dice.random() < 0.9 else dice.randint(0, 200)
+        back = dice.randint(0, DELAY) if dice.random() < 0.85 else dice.randint(0, 500)
         key = None if dice.random() < 0.01 else f"k{dice.randrange(KEYS)}"
         price = None if dice.random() < 0.05 else dice.randint(-9, 12)
         part = dice.randrange(2)
@@ -267,5 +267,5 @@ def test_tops_and_changes_agree_with_plain_python(seed: int, spark: object) -> N
         story.check_state()
         story.check_counters()
     assert all(len(keys) >= 500 for keys in story.truths.cases.values()), story.truths.cases.keys()
-    assert all(window.late > 50 for window in story.truths.windows.values())
+    assert all(window.late > 20 for window in story.truths.windows.values())
     assert min(story.compared.values()) > 500, story.compared
