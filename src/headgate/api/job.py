@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import headgate.steps.known  # noqa: F401 - upgrades ask kinds by their names
 from headgate.api.keyed import Keyed
-from headgate.api.stream import Processed, SourceStream
+from headgate.api.stream import ChangesSource, Processed, SourceStream
 from headgate.base.durations import Duration
 from headgate.base.errors import GraphError, UsageError, user_location
 from headgate.base.secrets import protect, protect_settings
@@ -100,17 +100,22 @@ class Job:
         *,
         event_time: EventTime | None = None,
         malformed: Literal["fail", "side"] | None = None,
+        key: str | Sequence[str] | None = None,
     ) -> SourceStream:
         """A stream from a topic, or from a function that makes a streaming DataFrame.
 
         A record that does not parse stops the job, or with `malformed="side"` goes to
         `.malformed`. That is the default in a job with dead letters.
 
+        A topic whose records are changes of a database's table (`format="debezium-json"`) gives a
+        `ChangesSource`: upserts and deletions by `key`, the columns that are the table's key.
+
         >>> job.source("orders", hg.topic("log:data/orders", schema="id BIGINT")).columns
         ['id']
         """
-        node = add_source(self._plan, name, source, event_time, malformed)
-        return SourceStream(Port(self._plan, node))
+        node = add_source(self._plan, name, source, event_time, malformed, key)
+        kind = SourceStream if node.changes is None else ChangesSource
+        return kind(Port(self._plan, node))
 
     def table(
         self,

@@ -128,6 +128,15 @@ def observe(df: DataFrame, source: str, at: str) -> DataFrame:
     )
 
 
+def newest(df: DataFrame, keys: Sequence[str], *, position: str, bad: str) -> DataFrame:
+    """The newest change of each key in a batch, and records that did not parse."""
+    spark = df.sparkSession
+    made = kernel_api(spark, "FrameApi").newest(
+        java_frame(df), java_list(spark, keys), position, bad
+    )
+    return as_frame(made, spark)
+
+
 def split(
     base: DataFrame,
     branches: Sequence[tuple[DataFrame, int]],

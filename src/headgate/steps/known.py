@@ -11,7 +11,7 @@ from headgate.steps.source import SourceStep
 from headgate.steps.stateless.columns import Drop, Select, Where, WithColumns
 from headgate.steps.stateless.transform import Transform
 from headgate.steps.stateless.union import Union
-from headgate.steps.top import TopStep
+from headgate.steps.top import TopStep, WindowTopStep
 from headgate.steps.window import WindowStep
 
 __all__ = [
@@ -34,5 +34,6 @@ __all__ = [
     "Union",
     "Where",
     "WindowStep",
+    "WindowTopStep",
     "WithColumns",
 ]
