@@ -164,7 +164,9 @@ def add_source(
     """Write a source down."""
     plan.check_name(name, "source")
     if malformed is None:
-        malformed = "side" if plan.collects and isinstance(source, Source) else "fail"
+        # changes with a hole are not those of the table that they are of
+        plain = isinstance(source, Source) and not source.gives_changes
+        malformed = "side" if plan.collects and plain else "fail"
     if malformed not in ("fail", "side"):
         raise GraphError(
             "malformed must be 'fail' or 'side'",
