@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from headgate.api.keyed import Keyed
     from headgate.api.stream import (
         Changes,
+        ChangesSource,
         Deduped,
         Joined,
         Lookup,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from headgate.connectors import (
         Batch,
         ConsoleSink,
+        DeltaSink,
         FilesSink,
         ForeachBatchSink,
         JdbcSink,
@@ -124,6 +126,7 @@ _WHERE = {
     "headgate.api.keyed": ("Keyed",),
     "headgate.api.stream": (
         "Changes",
+        "ChangesSource",
         "Deduped",
         "Joined",
         "Lookup",
@@ -156,6 +159,7 @@ _WHERE = {
     "headgate.connectors": (
         "Batch",
         "ConsoleSink",
+        "DeltaSink",
         "FilesSink",
         "ForeachBatchSink",
         "JdbcSink",
@@ -252,12 +256,14 @@ __all__ = [
     "Batch",
     "Between",
     "Changes",
+    "ChangesSource",
     "Checkpoints",
     "ColumnState",
     "ConsoleSink",
     "Context",
     "DamagedError",
     "Deduped",
+    "DeltaSink",
     "Duration",
     "EventTime",
     "Expr",

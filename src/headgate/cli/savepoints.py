@@ -11,6 +11,7 @@ from headgate.base.errors import NotFoundError, RefusedError, UsageError
 from headgate.cli.checkpoints import verify_snapshot
 from headgate.cli.common import HELP, Ui, command
 from headgate.cli.control import JobArgument, TimeoutOption, WaitOption, request_and_wait
+from headgate.cli.options import SparkFlags
 from headgate.cli.tables import local_time, number, size, table
 from headgate.home.layout import JobHome
 from headgate.runtime.lease import is_live
@@ -172,7 +173,7 @@ def copy(
 
 def verify(ui: Ui, job: JobArgument, snapshot: SnapArgument) -> None:
     """Check every file of a savepoint against its manifest."""
-    verify_snapshot(ui, _savepoint(ui, job, snapshot))
+    verify_snapshot(ui, _savepoint(ui, job, snapshot), SparkFlags())
 
 
 def delete(

@@ -3,6 +3,7 @@
 from headgate.connectors.address import Topic, topic
 from headgate.connectors.base import Sink, Source, StartPosition
 from headgate.connectors.console import ConsoleSink
+from headgate.connectors.delta import DeltaSink
 from headgate.connectors.files import FilesSink
 from headgate.connectors.jdbc.sink import JdbcSink
 from headgate.connectors.kafka.sink import KafkaSink
@@ -15,6 +16,7 @@ from headgate.connectors.python import Batch, ForeachBatchSink, PythonSink
 __all__ = [
     "Batch",
     "ConsoleSink",
+    "DeltaSink",
     "FilesSink",
     "ForeachBatchSink",
     "JdbcSink",

@@ -64,7 +64,23 @@ class Reason(Enum):
         True,
         "mount it for writing; the job goes on by itself if it has a restart strategy",
     )
-    STORAGE = ("files could not be written or read", True, "check the disk and its permissions")
+    STORAGE = (
+        "files could not be written or read",
+        True,
+        "check the disk or the file system, and the rights of this user there",
+    )
+    STORE_UNREACHABLE = (
+        "the object store did not do what it was asked",
+        True,
+        "see that the bucket is there, and that driver and executors reach it: "
+        "headgate doctor --live",
+    )
+    STORE_DENIED = (
+        "the object store does not let the job in",
+        False,
+        "check the credentials of driver and executors, and their rights to list, read, write and "
+        "delete objects",
+    )
     DRIVER_GONE = ("Spark's JVM is gone", True, "start again; the log of Spark may tell why")
     HOME_UNSEEN = (
         "an executor does not see the home",
@@ -76,6 +92,11 @@ class Reason(Enum):
         "another process has taken the job over",
         False,
         "see which process drives it now with headgate show",
+    )
+    BATCH_TAKEN = (
+        "another process has planned or finished this batch",
+        True,
+        "see who drives the job with headgate show; its next start goes on from what is there",
     )
     CRASH_ASKED = ("a test asked for a crash", False, "start again")
     RECORD_TOO_LARGE = (
@@ -121,6 +142,21 @@ class Reason(Enum):
         False,
         "give each sink a folder of its own",
     )
+    DELTA_SCHEMA = (
+        "the rows do not fit the Delta table",
+        False,
+        "select and cast the columns as the table has them; evolve=True adds those that it lacks",
+    )
+    DELTA_PATH = (
+        "a Delta table cannot be written or read",
+        True,
+        "see that its path is there for the driver and the executors, and may be written",
+    )
+    DELTA_CONFLICT = (
+        "another writer changed the Delta table at the same time",
+        True,
+        "start again if the job has not: the batch is then written to the table as it is now",
+    )
     BATCH_TIMEOUT = (
         "a batch took longer than Checkpoints.timeout allows",
         True,
@@ -132,6 +168,21 @@ class Reason(Enum):
         "raise transaction_timeout of the sinks, or take fewer records a batch with max_records",
     )
     KAFKA = ("Kafka refused a request", True, "run with --debug to see all that Kafka said")
+    REGISTRY_UNREACHABLE = (
+        "the schema registry does not answer",
+        True,
+        "see that it runs and can be reached from the driver and the executors",
+    )
+    REGISTRY_REFUSED = (
+        "the schema registry refuses a request",
+        False,
+        "check its address, registry_credentials, and the rights to the subject",
+    )
+    SCHEMA_MISFIT = (
+        "the schema of a sink's rows does not go with that of its subject",
+        False,
+        "keep the columns compatible, write to another subject, or change its compatibility",
+    )
     DEDUPLICATION_OFF = (
         "a Pulsar topic does not drop duplicates, so the job's sink cannot be exactly once",
         False,

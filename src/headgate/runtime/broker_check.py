@@ -21,7 +21,11 @@ from headgate.graph.plan import BuiltJob
 _PATIENCE_SECONDS = 8.0
 _ANSWER_SECONDS = 3.0
 _PAUSE_SECONDS = 0.5
-_SILENT = (Reason.BROKER_UNREACHABLE, Reason.DATABASE_UNREACHABLE)
+_MAY_COME_BACK = (
+    Reason.BROKER_UNREACHABLE,
+    Reason.DATABASE_UNREACHABLE,
+    Reason.REGISTRY_UNREACHABLE,
+)
 
 
 def findings(built: BuiltJob, spark: SparkSession) -> Iterator[tuple[Step, Finding]]:
@@ -46,7 +50,7 @@ def findings(built: BuiltJob, spark: SparkSession) -> Iterator[tuple[Step, Findi
             yield node.step, nobody
             continue
         for finding in connector.live(spark):
-            if finding.reason in _SILENT:
+            if finding.reason in _MAY_COME_BACK:
                 silent[service] = finding
             yield node.step, finding
 
@@ -112,7 +116,7 @@ def prepare(built: BuiltJob, spark: SparkSession, *, patient: bool = True) -> It
     """
     silent: set[str] = set()
     for step, finding in findings(built, spark):
-        if finding.reason in _SILENT and patient:
+        if finding.reason in _MAY_COME_BACK and patient:
             if not silent:
                 yield f"warning: {finding.text}; the job goes on by its restart strategy"
             silent.add(step.id)

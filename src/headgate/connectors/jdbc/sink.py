@@ -80,7 +80,7 @@ class JdbcSink(Sink):
         return f"{self.url.partition('?')[0]}/{self.table}"
 
     def key_text(self, columns: Sequence[str]) -> str:
-        return f"key={list(columns)}"
+        return str(list(columns))
 
     def config(self) -> Mapping[str, Any]:
         return {"mode": self.mode}
