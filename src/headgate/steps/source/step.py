@@ -95,7 +95,10 @@ class SourceStep(Operation):
         return super().side_remedy(output)
 
     def letters(self, output: str) -> Letters | None:
-        return MALFORMED_LETTERS if output == "malformed" else None
+        if output != "malformed":
+            return None
+        # a change that comes later would replace newer ones
+        return replace(MALFORMED_LETTERS, replay=None) if self.key else MALFORMED_LETTERS
 
     def check_carried(self, rows: Carrying, output: str, name: str) -> None:
         if rows.may_lack:
