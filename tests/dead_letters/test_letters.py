@@ -155,7 +155,7 @@ def test_a_running_job_gets_dead_letters_and_loses_nothing(job_driver: Make) -> 
     assert ids(t, "enriched") == [5, 6]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_letters_are_the_same_wherever_the_job_dies() -> None:
     script: list[tuple[str, Any]] = [("users", {"id": 1, "name": "Ann"})]
     for at in range(12):
