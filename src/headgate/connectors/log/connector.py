@@ -15,6 +15,8 @@ from headgate.base.schemas import Schema, to_struct
 from headgate.base.topic_ids import TopicIds
 from headgate.connectors.base import Expr, Sink, SinkSpec, Source, StartPosition, start_option
 from headgate.connectors.log.files import TopicFiles
+from headgate.connectors.log.topic import LogTopic
+from headgate.connectors.missing import create_remedy
 
 _SOURCE_OPTIONS = frozenset({"max_records"})
 _SINK_OPTIONS = frozenset({"partitions"})
@@ -56,7 +58,7 @@ class LogSource(Source):
         if not TopicFiles(self.path).exists():
             raise NotFoundError(
                 f"there is no topic at {self.describe()}",
-                remedy=f"create it with `headgate topic create {self.describe()}`",
+                remedy=create_remedy(self.describe(), LogTopic(self.path).neighbours),
             )
 
     def earliest(self, spark: SparkSession) -> Mapping[str, int]:
