@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import io
 import itertools
 import os
 import re
@@ -20,7 +21,7 @@ from pyspark.sql import SparkSession
 import headgate as hg
 from headgate.cli.main import invoke
 from headgate.testing import JobDriver
-from tools.docs.generated import commands, commands_page
+from tools.docs.generated import commands, commands_page, with_other_names
 from tools.docs.pages import DOCS, MADE, nav, prepare, problems
 
 SOURCE = Path(hg.__file__).parent
@@ -42,7 +43,7 @@ def test_every_page_has_its_place_and_every_link_leads_somewhere(tmp_path: Path)
     assert [path for path in paths if not (tmp_path / path).is_file()] == []
     written = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
     apart = {page for page in written if page.startswith("decisions/")}
-    assert written - apart - set(paths) == set(), "pages that nobody finds"
+    assert written - apart - set(paths) == set(), "add these pages to nav in mkdocs.yml"
     listed = re.findall(
         r"^- \[[^\]]+\]\(([^)]+)\): (.*)$", (tmp_path / "llms.txt").read_text(), re.M
     )
@@ -70,14 +71,17 @@ def test_the_page_of_settings_has_every_variable() -> None:
     }
     page = (DOCS / "reference" / "settings.md").read_text(encoding="utf-8")
     told = set(re.findall(r"`(HEADGATE_[A-Z_]+)`", page))
-    assert used - told == {"HEADGATE_SET", "HEADGATE_NOTES"}, "variables nobody is told"
+    assert used - told == {"HEADGATE_SET", "HEADGATE_NOTES"}, (
+        "add these to docs/reference/settings.md"
+    )
     assert told <= used, "variables that are not there"
 
 
 def test_the_api_reference_has_every_public_name() -> None:
-    page = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
+    page = with_other_names((DOCS / "reference" / "api.md").read_text(encoding="utf-8"))
     told = re.findall(r"^::: headgate\.(\w+)$", page, re.M)
     assert sorted(told) == sorted(hg.__all__)
+    assert with_other_names(page) == page
 
 
 @dataclass
@@ -120,6 +124,7 @@ def test_the_programs_of_a_page_run(
                     driver.__exit__(None, None, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_COMMANDS)
 def test_the_commands_of_a_page_say_what_it_says(
     page: str,
@@ -139,7 +144,7 @@ def test_the_commands_of_a_page_say_what_it_says(
         elif block.kind == "sh":
             said, fresh = "", True
             for line in block.text.splitlines():
-                said += command(line, capfd)
+                said += command(line, capfd, monkeypatch)
         elif block.kind == "text" and fresh:
             fresh = False
             options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -157,19 +162,28 @@ def in_order(text: str) -> str:
     )
 
 
-def command(line: str, capfd: pytest.CaptureFixture[str]) -> str:
-    """What a line of a shell prints; a plain headgate command runs in this process."""
-    capfd.readouterr()
+def command(line: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a line prints: `cd`, a headgate command, or one that gets what others print."""
     if line.startswith("cd "):
         os.chdir(line.removeprefix("cd "))
         return ""
-    words = shlex.split(line)
-    if words[0] == "headgate" and not set(words) & {"|", "&&", ">"}:
-        code = invoke(words[1:])
-        out, err = capfd.readouterr()
-        assert code == 0, f"{line}: {err}"
-        return out
-    script = f'headgate() {{ {sys.executable} -m headgate "$@"; }}; set -eo pipefail; {line}'
-    ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, f"{line}: {ran.stderr}"
-    return ran.stdout
+    before, pipe, own = line.rpartition(" | headgate ")
+    words = shlex.split(own if pipe else line.removeprefix("headgate "))
+    if pipe:
+        made = subprocess.run(["bash", "-c", before], capture_output=True, check=True).stdout
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(made)))
+    capfd.readouterr()
+    code = invoke(words)
+    out, err = capfd.readouterr()
+    assert code == 0, f"{line}: {err}"
+    return out
+
+
+def test_the_quickstart_shows_what_init_writes() -> None:
+    written = "".join(
+        file.read_text() for file in (SOURCE / "resources" / "template").glob("*.txt")
+    )
+    shown = [block.text for block in blocks("quickstart.md") if block.kind == "text"]
+    programs = [text for text in shown if text.startswith(("class ", "def "))]
+    assert len(programs) == 2
+    assert [text for text in programs if text not in written] == []

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import typer
 
+import headgate
 from headgate.cli.main import app, invoke
 from headgate.ui.metric_families import COUNTERS, GAUGES, HISTOGRAMS
 
@@ -59,6 +61,14 @@ def commands_page() -> str:
     for words in commands():
         parts += ["", f"## headgate {' '.join(words)}", "", f"```text\n{help_of(*words)}\n```"]
     return "\n".join(parts) + "\n"
+
+
+def with_other_names(page: str) -> str:
+    """The page of the API with the public names that it does not list yet, at its end."""
+    listed = set(re.findall(r"^::: headgate\.(\w+)$", page, re.M))
+    rest = [name for name in headgate.__all__ if name not in listed]
+    more = "\n\n".join(f"::: headgate.{name}" for name in rest)
+    return f"{page.rstrip()}\n\n## More\n\n{more}\n" if rest else page
 
 
 def metrics_page() -> str:

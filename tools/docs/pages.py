@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from tools.docs.generated import commands_page, metrics_page
+from tools.docs.generated import commands_page, metrics_page, with_other_names
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -57,6 +57,8 @@ def prepare(target: Path) -> None:
     for path, make in MADE.items():
         (target / path).parent.mkdir(parents=True, exist_ok=True)
         (target / path).write_text(make(), encoding="utf-8")
+    api = target / "reference" / "api.md"
+    api.write_text(with_other_names(api.read_text(encoding="utf-8")), encoding="utf-8")
     sources: set[Path] = set()
     for page in sorted(target.rglob("*.md")):
         rewritten = _links_to_the_site(page, target, sources)
