@@ -42,9 +42,16 @@ def test_a_bare_group_shows_its_help(group: str, capsys: pytest.CaptureFixture[s
     assert "error:" not in text
 
 
-def test_a_shell_completes_verbs() -> None:
+def test_a_shell_completes_verbs_and_jobs(tmp_path: Path) -> None:
     ran = headgate(_HEADGATE_COMPLETE="complete_bash", COMP_WORDS="headgate to", COMP_CWORD="1")
     assert ran.stdout.split() == ["topic"]
+    make_job(tmp_path)
+    make_job(tmp_path, "other")
+    ran = headgate(
+        _HEADGATE_COMPLETE="complete_bash", COMP_WORDS="headgate show st", COMP_CWORD="2",
+        HEADGATE_HOME=str(tmp_path),
+    )  # fmt: skip
+    assert ran.stdout.split() == ["store"]
 
 
 def test_a_typo_in_a_verb_or_job_is_named(

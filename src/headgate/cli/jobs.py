@@ -10,6 +10,7 @@ import typer
 
 from headgate.base.durations import format_duration
 from headgate.cli.common import Ui, command
+from headgate.cli.control import JobArgument
 from headgate.cli.event_time import watermark_lines
 from headgate.cli.tables import DASH, local_time, number, size, table
 from headgate.cli.watch import WatchOption, watched
@@ -85,7 +86,7 @@ def _list_text(statuses: list[JobStatus]) -> str:
 
 def show_job(
     ui: Ui,
-    job: Annotated[str, typer.Argument(metavar="JOB", help="The job, or the start of its name.")],
+    job: JobArgument,
     steps: Annotated[
         bool, typer.Option("--steps", help="Each step with its records and state.")
     ] = False,
