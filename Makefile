@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries nexmark test test-quick test-long ui-screenshots docs docs-serve lint format soak soak-kafka \
-	soak-state soak-pulsar soak-windows nemesis bench bench-lookup bench-windows bench-join \
+	soak-state soak-pulsar soak-joins soak-windows nemesis bench bench-lookup bench-windows bench-join bench-delta bench-jdbc \
 	bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability bench-latency bench-small-batch bench-home lock clean
 
 VENV := .venv
@@ -153,6 +153,10 @@ soak-state: setup ## the store with 1,000,000 users: any of 30 checkpoints resto
 soak-pulsar: setup ## the store job Pulsar to Pulsar: driver and broker killed (about 20 minutes)
 	@$(BIN)/python -m tests.reliability.soak_pulsar
 
+soak-joins: setup ## joins, dedupe, lookups as of a time, aggregates, tops and changes against plain Python; SEEDS=20, or SEEDS=seed:17
+	@HEADGATE_SEEDS=$(or $(SEEDS),20) $(BIN)/python -m pytest -m slow -k agree tests/steps/test_join_properties.py \
+		tests/steps/test_as_of.py tests/steps/test_aggregate_properties.py tests/steps/test_top_properties.py
+
 soak-windows: setup ## thousands of random windows, crashes and restores against plain Python
 	@$(BIN)/python -m tests.reliability.soak_windows
 
@@ -160,10 +164,13 @@ MINUTES ?= 30
 nemesis: setup $(ARCHIVE) ## real jobs under seeded faults of processes, network, broker, disk; MINUTES=180 SEED=17
 	@$(BIN)/python -m tests.nemesis.run --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(NEMESIS)
 
-bench: bench-lookup bench-windows bench-join bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability bench-latency bench-small-batch bench-home ## all benchmarks
+bench: bench-lookup bench-windows bench-join bench-delta bench-jdbc bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability bench-latency bench-small-batch bench-home ## all benchmarks
 
 bench-windows: setup $(BENCH) ## counts in 5-minute windows: Headgate, Spark's own aggregation, Java Flink
 	@$(BIN)/python -m bench.windows
+
+bench-delta: setup ## 1,000,000 rows into a Delta table: Headgate, and Spark's own Delta stream sink
+	@$(BIN)/python -m bench.delta
 
 bench-join: setup $(BENCH) ## two streams joined in time: Headgate, Spark's own stream-stream join, Java Flink
 	@$(BIN)/python -m bench.join
@@ -176,6 +183,9 @@ bench-kafka: setup ## the store job Kafka to Kafka: exactly once against at leas
 
 bench-pulsar: setup ## the Pulsar source against a plain consumer, with one and four partitions
 	@$(BIN)/python -m bench.pulsar
+
+bench-jdbc: setup ## 1,000,000 rows into PostgreSQL by a job, against psql's \copy of the same rows
+	@$(BIN)/python -m bench.jdbc
 
 bench-savepoint: setup ## savepoints of a running job with 1,000,000 keys
 	@$(BIN)/python -m bench.savepoint

@@ -32,6 +32,8 @@ class Contest:
     output: str
     """The folder in which an engine's rows are."""
     run: Callable[[str, Path, Path, Digest], Ran]
+    digest: Callable[[Path], Digest] = digest_folder
+    """Reads the rows of that folder."""
 
     def chosen(self, names: str) -> list[str]:
         """The engines that were asked for; the process ends if one is not known."""
@@ -67,7 +69,7 @@ class Contest:
     def _round(self, engine: str, data: Path, truth: Digest, options: argparse.Namespace) -> Round:
         out = (options.work / f"{self.name}-{engine}").resolve()
         ran, phases = self.run(engine, data, out, truth)
-        found = digest_folder(out / self.output)
+        found = self.digest(out / self.output)
         if found != truth:
             print(f"  {engine} differs: {found}, expected {truth}", flush=True)
         elif not options.keep:

@@ -30,6 +30,8 @@ CLIENTS = (
     LOCKS / "kafka-connector-4.2.0.lock",
     LOCKS / "pulsar-client-4.2.4.lock",
     LOCKS / "hadoop-aws-3.5.0.lock",
+    LOCKS / "postgresql-42.7.14.lock",
+    LOCKS / "delta-spark-4.4.0.lock",
 )
 
 OPTIONS = ("-deprecation", "-feature", "-unchecked", "-encoding", "UTF-8")
@@ -117,7 +119,7 @@ def ensure_kernel(*, force: bool = False) -> Path:
 
 
 def client_jars() -> list[Path]:
-    """The clients of Kafka, Pulsar and S3, which parts of the kernel are compiled against."""
+    """The clients that parts of the kernel are compiled against."""
     with _headgate_modules() as (_, _, jars):
         try:
             return [jar for lock in CLIENTS for jar in jars.fetch(lock)]

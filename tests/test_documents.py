@@ -12,9 +12,14 @@ import pytest
 import headgate as hg
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = ("getting-started.md", "extend.md", *(f"steps/{step}.md" for step in (
-    "dedupe", "join", "lookup", "process", "sink", "source", "transform", "window",
-)))  # fmt: skip
+STEPS = (
+    "aggregate", "dedupe", "join", "lookup", "process", "sink", "source", "top", "transform",
+    "window",
+)  # fmt: skip
+PAGES = (
+    "getting-started.md", "dead-letters.md", "delta.md", "extend.md", "formats.md",
+    *(f"steps/{step}.md" for step in STEPS),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("page", PAGES)

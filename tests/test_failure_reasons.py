@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -13,18 +14,24 @@ from typing import Any
 
 import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from headgate import jvm
+from headgate.brokers.process import free_port
 from headgate.connectors.log.files import Record, TopicFiles
 from headgate.connectors.pulsar.range import PulsarFailure
 from headgate.failures import Failure, Reason, Report, explain
 from headgate.failures.signs import SIGNS, read_text
+from headgate.jvm.lakes import need_delta
 from headgate.runtime.home_probe import HomeUnseenError
 from headgate.runtime.supervisor import BatchTimeoutError
+from tests.homes.s3 import S3Server
 from tests.kernel.support import decode, raw, read_stream, run, spec
+from tests.registry.server import RegistryServer
 
+KEYS_OF_S3 = {"access.key": "test-key", "secret.key": "test-secret"}
 KEPT = Path(__file__).parent / "fixtures" / "failures"
 Way = Callable[["Lab"], object]
 WAYS: dict[Reason, Way] = {}
@@ -58,6 +65,14 @@ class Lab:
         jvm.need_kafka(self.spark)
         error = getattr(self.java.org.apache.kafka.common.errors, name)(*args)
         self.raised(self.kernel("brokers.kafka.KafkaFailure").of(error, "h:1", "orders"))
+
+    def read_s3(self, bucket: str, endpoint: str) -> None:
+        """Let Spark read an object, and give up after a try."""
+        hadoop = self.spark.sparkContext._jsc.hadoopConfiguration()
+        for name, value in {"attempts.maximum": "1", "retry.limit": "1", **KEYS_OF_S3}.items():
+            hadoop.set(f"fs.s3a.bucket.{bucket}.{name}", value)
+        jvm.need_store(self.spark, f"s3://{bucket}/a?endpoint={endpoint}")
+        self.spark.read.text(f"s3a://{bucket}/a").collect()
 
     def topic(self, *values: str) -> TopicFiles:
         topic = TopicFiles(self.folder / "topic")
@@ -215,6 +230,31 @@ def _storage(lab: Lab) -> None:
     lab.java.java.io.FileInputStream(str(lab.folder / "no"))
 
 
+@fails_for(Reason.STORE_UNREACHABLE)
+def _store_unreachable(lab: Lab) -> None:
+    lab.read_s3("gone", f"http://127.0.0.1:{free_port()}")
+
+
+@fails_for(Reason.STORE_DENIED)
+def _store_denied(lab: Lab) -> None:
+    server = S3Server(lab.folder, INITIAL_NO_AUTH_ACTION_COUNT="0")  # which knows no user
+    try:
+        lab.read_s3("closed", server.endpoint)
+    finally:
+        server.stop()
+
+
+@fails_for(Reason.BATCH_TAKEN)
+def _batch_taken(lab: Lab) -> None:
+    hadoop = lab.java.org.apache.hadoop
+    file = hadoop.fs.Path(str(lab.folder / "offsets" / "7"))
+    store = file.getFileSystem(hadoop.conf.Configuration())
+    for plan in (b"the first", b"the second"):
+        text = lab.java.java.io.ByteArrayOutputStream()
+        text.write(plan)
+        lab.kernel("commit.NewStoredFile")(store, file, text).close()
+
+
 @fails_for(Reason.DRIVER_GONE)
 def _driver(lab: Lab) -> None:
     with socket.socket() as closed:
@@ -292,6 +332,49 @@ def _folder_taken(lab: Lab) -> None:
         run(rows.selectExpr("0 AS __hg_sink", "struct(value) AS r0"), sinks, lab.folder / name)
 
 
+def _delta_rows(lab: Lab, path: Path, name: str, columns: str) -> None:
+    """A batch of one row into a Delta table."""
+    need_delta(lab.spark)
+    if not (lab.folder / "topic").exists():
+        lab.topic("a")
+    rows = read_stream(lab.spark, lab.folder / "topic")
+    sinks = spec(name, {"name": "out", "kind": "delta", "path": str(path)})
+    run(rows.selectExpr("0 AS __hg_sink", f"struct({columns}) AS r0"), sinks, lab.folder / name)
+
+
+@fails_for(Reason.DELTA_SCHEMA)
+def _delta_schema(lab: Lab) -> None:
+    _delta_rows(lab, lab.folder / "table", "r1", "1 AS id")
+    _delta_rows(lab, lab.folder / "table", "r2", "1 AS id, 2 AS more")
+
+
+@fails_for(Reason.DELTA_PATH)
+def _delta_path(lab: Lab) -> None:
+    (lab.folder / "file").write_text("")
+    _delta_rows(lab, lab.folder / "file" / "table", "r1", "1 AS id")
+
+
+@fails_for(Reason.DELTA_CONFLICT)
+def _delta_conflict(lab: Lab) -> None:
+    """Two that write as one at once: what the later one gets, as the kernel explains it."""
+    _delta_rows(lab, lab.folder / "table", "r1", "1 AS id")
+    lab.spark.conf.set("spark.databricks.delta.requiredSparkConfsCheck.enabled", "false")
+    delta, none = lab.java.org.apache.spark.sql.delta, lab.java.scala.Option.empty()
+    log = delta.DeltaLog.forTable(lab.spark._jsparkSession, str(lab.folder / "table"))
+    nil = getattr(getattr(lab.java.scala.collection.immutable, "Nil$"), "MODULE$")
+    actions = getattr(nil, "$colon$colon")(delta.actions.SetTransaction("a", 1, none))
+    operation = getattr(getattr(delta, "DeltaOperations$ManualUpdate$"), "MODULE$")
+    both = [log.startTransaction(none, none) for _ in range(2)]
+    for one in both:
+        one.txnVersion("a")
+    try:
+        for one in both:
+            one.commit(actions, operation)
+    except Py4JJavaError as error:
+        failures = getattr(lab.kernel("sinks.delta.DeltaFailures$"), "MODULE$")
+        lab.raised(failures.of("out", "table", error.java_exception))
+
+
 @fails_for(Reason.BATCH_TIMEOUT)
 def _slow(lab: Lab) -> None:
     raise BatchTimeoutError(timedelta(seconds=3))
@@ -307,6 +390,40 @@ def _kafka(lab: Lab) -> None:
     lab.kafka("UnsupportedVersionException", "not here")
 
 
+def _registry(lab: Lab, *, login: str | None, fail: int = 0) -> None:
+    """Ask a registry for a schema, and then for the same under a subject with another."""
+    with RegistryServer(login="app:s3same-open") as server:
+        server.fail_next = fail
+        server.add("out-value", '"int"')
+        access = json.dumps({**server.access, "login": login})
+        registries = lab.kernel("registry.Registry").of(
+            lab.kernel("registry.RegistryAccess")
+            .of(lab.java.com.fasterxml.jackson.databind.ObjectMapper().readTree(access))
+            .get()
+        )
+        registries.latest("out-value")
+        nothing = getattr(lab.java.scala.collection.immutable, "Nil$")
+        registries.register(
+            "out-value",
+            lab.kernel("registry.Registered")("AVRO", '"string"', getattr(nothing, "MODULE$")),
+        )
+
+
+@fails_for(Reason.REGISTRY_UNREACHABLE)
+def _registry_gone(lab: Lab) -> None:
+    _registry(lab, login="app:s3same-open", fail=9)
+
+
+@fails_for(Reason.REGISTRY_REFUSED)
+def _registry_refuses(lab: Lab) -> None:
+    _registry(lab, login="app:other")
+
+
+@fails_for(Reason.SCHEMA_MISFIT)
+def _schema_misfit(lab: Lab) -> None:
+    _registry(lab, login="app:s3same-open")
+
+
 @fails_for(Reason.DEDUPLICATION_OFF)
 def _duplicates(lab: Lab) -> None:
     failure = lab.kernel("brokers.pulsar.PulsarFailure")
@@ -316,6 +433,32 @@ def _duplicates(lab: Lab) -> None:
 @fails_for(Reason.PULSAR)
 def _pulsar(lab: Lab) -> None:
     raise PulsarFailure("PULSAR", "pulsar://h:1/orders", "TopicTerminated")
+
+
+def _sql(state: str) -> Way:
+    """The database says why by a code of SQL."""
+
+    def way(lab: Lab) -> None:
+        jvm.need_postgresql(lab.spark)
+        failure = lab.kernel("sinks.jdbc.JdbcFailure")
+        error = lab.java.java.sql.SQLException("so it said", state)
+        lab.raised(
+            failure.of(error, "jdbc:postgresql://db/shop/t", getattr(failure, "of$default$3")())
+        )
+
+    return way
+
+
+for _reason, _state in (
+    (Reason.DATABASE_UNREACHABLE, "08006"),
+    (Reason.DATABASE_DENIED, "28P01"),
+    (Reason.TABLE_MISSING, "42P01"),
+    (Reason.TABLE_UNFIT, "42703"),
+    (Reason.CONSTRAINT_VIOLATED, "23505"),
+    (Reason.VALUE_REFUSED, "22001"),
+    (Reason.DATABASE, "40P01"),
+):
+    fails_for(_reason)(_sql(_state))
 
 
 @fails_for(Reason.STEP_TWICE)

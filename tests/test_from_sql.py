@@ -44,7 +44,11 @@ def test_each_program_of_the_page_gives_what_its_sql_gives(
         exec(compile(first, "from-sql.md", "exec", dont_inherit=True), names)
         for number, (_, program) in enumerate(found):
             exec(compile(program, "from-sql.md", "exec", dont_inherit=True), names)
-            names.pop("rows").sink(f"out_{number}", hg.topic(f"log:out/{number}"))
+            rows = names.pop("rows")
+            key = (
+                f"to_json(struct({', '.join(rows.key)}))" if isinstance(rows, hg.Changes) else None
+            )
+            rows.sink(f"out_{number}", hg.topic(f"log:out/{number}", key=key))
 
     settings = Settings(events=3_000, seed=3, per_second=0.5)
     made = make_events(settings)

@@ -1,11 +1,10 @@
 """Winning bids: each auction with its highest bid while it was open, the first of equal ones.
 
-The SQL changes an auction's row whenever a higher bid comes. Here it comes once: a session whose
-gap is the longest auction ends when no bid for it can come any more. Which of equal bids at the
-same time wins the SQL leaves open; bidder and extra decide here, and in the truth.
+As in SQL an auction's row changes whenever a higher bid comes. Which of equal bids at the same time
+wins the SQL leaves open; bidder and extra decide here, and in the truth.
 """
 
-from nexmark import LONGEST_AUCTION, out
+from nexmark import out
 from pyspark.sql import functions as F
 from winning import bids_in_time
 
@@ -15,15 +14,9 @@ import headgate as hg
 @hg.job("nexmark_q9")
 def q9(job: hg.Job) -> None:
     """A join in time, then the best of the pairs of each auction."""
-    pairs = bids_in_time(job).select("id", F.struct("*").alias("pair"))
-    best = F.expr("struct(-pair.bid.price, pair.bid.dateTime, pair.bid.bidder, pair.bid.extra)")
-    won = pairs.key_by("id").window(
-        "won", hg.session(LONGEST_AUCTION), F.min_by("pair", best).alias("pair")
-    )
-    rows = won.select(
-        "id", "pair.itemName", "pair.description", "pair.initialBid", "pair.reserve",
-        "pair.dateTime", "pair.expires", "pair.seller", "pair.category", "pair.extra",
-        "pair.bid.auction", "pair.bid.bidder", "pair.bid.price",
-        "pair.bid.dateTime AS bid_dateTime", "pair.bid.extra AS bid_extra",
+    won = bids_in_time(job).key_by("id").top(
+        "won", 1, by=[F.desc("bid.price"), "bid.dateTime", "bid.bidder", "bid.extra"]
     )  # fmt: skip
-    rows.sink("out", out(job))
+    bid = ["bid.auction", "bid.bidder", "bid.price"]
+    rows = won.select("*", *bid, "bid.dateTime AS bid_dateTime", "bid.extra AS bid_extra")
+    rows.sink("out", out(job, key="to_json(struct(id, rank))"))

@@ -123,6 +123,7 @@ def test_a_driver_in_the_cluster_gets_the_jobs_files(
     flags = command[1:entry]
     assert flags[flags.index("--master") + 1] == "yarn"
     assert "spark.executor.memory=2g" in flags
+    assert "spark.yarn.appMasterEnv.HEADGATE_JAR_CACHE=headgate-jars" in flags
     files = flags[flags.index("--files") + 1].split(",")
     assert files == ["own.txt", str(tmp_path / "app.py"), str(tmp_path / "headgate.toml")]
     (archive,) = [w for w in flags if w.startswith("--py-files=")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -71,14 +72,25 @@ class Yarn:
                 raise TimeoutError((folder / "yarn.log").read_text(errors="replace")[-3000:])
             time.sleep(0.2)
 
-    def flags(self) -> tuple[str, ...]:
+    def flags(self, attempts: int = 1) -> tuple[str, ...]:
         """Spark's flags for a small application in cluster mode."""
         jars = find_spark_jars().folder
         return ("--master", "yarn", "--deploy-mode", "cluster", "--driver-memory", "1g",
                 "--executor-memory", "1g", "--num-executors", "1",
                 "--conf", f"spark.yarn.jars=local:{jars}/*",
                 "--conf", f"spark.yarn.stagingDir=file://{self.folder}/staging",
-                "--conf", "spark.yarn.maxAppAttempts=1")  # fmt: skip
+                "--conf", f"spark.yarn.maxAppAttempts={attempts}")  # fmt: skip
+
+    def kill(self, main: str) -> None:
+        """kill -9 of a container: of the one whose Java runs this class, and all it has started."""
+        found = [
+            os.getpgid(pid)
+            for pid in self._processes()
+            if main in Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+        ]
+        (group,) = set(found)
+        assert group != os.getpgid(self._process.pid), "a container has a group of its own"
+        os.killpg(group, signal.SIGKILL)
 
     def logs(self) -> str:
         """What the containers have said, as far as it is on the disk."""
@@ -89,9 +101,17 @@ class Yarn:
         """End every process."""
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        for entry in Path("/proc").iterdir():  # containers are in sessions of their own
+        for pid in self._processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _processes(self) -> list[int]:
+        """Those that work below the folder: containers are in sessions of their own."""
+        found = []
+        for entry in Path("/proc").iterdir():
             try:
                 if os.readlink(entry / "cwd").startswith(str(self.folder)):
-                    os.kill(int(entry.name), signal.SIGKILL)
+                    found.append(int(entry.name))
             except (OSError, ValueError):
                 continue
+        return found

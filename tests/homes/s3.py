@@ -30,14 +30,15 @@ KEYS = {
 class S3Server:
     """One server; buckets are made as tests need them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, address: str = "127.0.0.1", **env: str) -> None:
         self.log = folder / "s3.log"
-        self.endpoint = f"http://127.0.0.1:{free_port()}"
+        self.endpoint = f"http://{address}:{free_port()}"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p",
+                [sys.executable, "-m", "moto.server", "-H", address, "-p",
                  self.endpoint.rpartition(":")[2]],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
+                env={**os.environ, **env},
             )  # fmt: skip
         until = time.monotonic() + 60
         while True:

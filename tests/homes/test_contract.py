@@ -84,13 +84,14 @@ class Shop:
         assert self.orders.written() == in_order(self.orders.expected)
         assert self.state() == self.orders.users
 
-    def driver(self, log: Path, **env: str) -> subprocess.Popen[bytes]:
+    def driver(self, log: Path, *, bounded: bool = True, **env: str) -> subprocess.Popen[bytes]:
         """`headgate run` as a process of its own."""
         sets = [w for name, at in self.orders.params.items() for w in ("--set", f"{name}={at}")]
+        words = [*(["--bounded"] if bounded else []), *sets, "--", "--master", "local[2]"]
         with open(log, "wb") as said:
             return subprocess.Popen(
                 [sys.executable, "-m", "headgate.cli.main", "run", f"{APP}:shop", "--home",
-                 self.url, "--bounded", *sets, "--", "--master", "local[2]"],
+                 self.url, *words],
                 stdout=said, stderr=said, stdin=subprocess.DEVNULL, start_new_session=True,
                 env={**os.environ, **env},
             )  # fmt: skip
@@ -214,6 +215,37 @@ def test_of_many_that_want_a_job_at_once_one_gets_it(place: Place) -> None:
     assert len(won) == 1 and len(refused) == 7
     won[0].release()
     assert Home(url).job("shop").read().lease is None
+
+
+def test_of_two_drivers_at_once_one_runs_and_the_other_says_why_not(
+    shop_of: Any, tmp_path: Path
+) -> None:
+    found: Shop = shop_of("twice", 8)
+    found.orders.send()
+    logs = [tmp_path / "first", tmp_path / "second"]
+    drivers = [found.driver(log, bounded=False) for log in logs]
+    try:
+        until = time.monotonic() + 120
+        while all(driver.poll() is None for driver in drivers):
+            assert time.monotonic() < until, [log.read_text()[-2000:] for log in logs]
+            time.sleep(0.1)
+        refused = 0 if drivers[0].poll() is not None else 1
+        runs = drivers[1 - refused]
+        assert drivers[refused].wait() == ExitCode.REFUSED
+        said = logs[refused].read_text()
+        assert f"is driven by process {runs.pid} on " in said, said
+        while not (current := found.home.job("shop").current()) or not current.checkpoint_ids():
+            assert runs.poll() is None and time.monotonic() < until, logs[1 - refused].read_text()
+            time.sleep(0.2)
+        runs.send_signal(signal.SIGTERM)
+        assert runs.wait(60) == ExitCode.DONE, logs[1 - refused].read_text()[-3000:]
+    finally:
+        for driver in drivers:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(driver.pid, signal.SIGKILL)
+            driver.wait()
+    assert found.run().error is None
+    found.assert_exact()
 
 
 def test_changes_of_many_at_once_are_all_made(place: Place) -> None:

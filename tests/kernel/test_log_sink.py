@@ -351,7 +351,7 @@ def test_should_refuse_a_spec_that_does_not_fit(
     two = spec("r1", log_sink("a", tmp_path / "a"), log_sink("b", tmp_path / "b"))
     with pytest.raises(Exception, match="columns for 2 sinks"):
         run(frame, two, tmp_path / "ck1")
-    with pytest.raises(Exception, match=r"must be one of console, files, kafka, log, .*got 'fax'"):
+    with pytest.raises(Exception, match=r"must be one of console, delta, files, .*got 'fax'"):
         run(frame, spec("r1", {"name": "x", "kind": "fax"}), tmp_path / "ck2")
 
 

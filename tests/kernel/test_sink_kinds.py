@@ -87,7 +87,7 @@ def users_jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_kernel_brings_its_own(spark: SparkSession) -> None:
     there = set(kernel_api(spark, "SinkApi").kinds())
-    assert there >= {"console", "files", "kafka", "log", "pulsar", "python"}
+    assert there >= {"console", "delta", "files", "kafka", "log", "pulsar", "python"}
 
 
 def test_the_jar_names_each_kind_once() -> None:

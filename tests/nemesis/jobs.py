@@ -32,6 +32,8 @@ from tests.reliability.window_data import Event, Events, finals
 
 CHUNKS = 2000
 """More than a round can take."""
+EVERY_MS = 500
+"""The interval of all jobs here, unless another one is asked for."""
 _RESTART = 'restart=hg.exponential_delay(initial="500 milliseconds", maximum="4 seconds"'
 _RESTART += ', reset_after="20 seconds")'
 
@@ -47,10 +49,13 @@ class Job:
     executors: ClassVar[int] = 0
     """How many it has in processes of their own."""
 
-    def __init__(self, folder: Path, topics: Topics, through: Topics, seed: int) -> None:
+    def __init__(
+        self, folder: Path, topics: Topics, through: Topics, seed: int, every_ms: int = EVERY_MS
+    ) -> None:
         self.folder, self.topics, self.through = folder, topics, through
         self.app = folder / f"{self.name}.py"
-        self.app.write_text(self.text())
+        own = f'every="{EVERY_MS} milliseconds"'
+        self.app.write_text(replaced(self.text(), (own, f'every="{every_ms} milliseconds"')))
         self.chunks = self.feed(seed)
 
     def text(self) -> str:
@@ -106,7 +111,7 @@ class Lookup(Job):
     def text(self) -> str:
         return replaced(
             STORE.read_text(),
-            ('every="5 seconds"', 'every="500 milliseconds"'),
+            ('every="5 seconds"', f'every="{EVERY_MS} milliseconds"'),
             ('restart=hg.fixed_delay(attempts=5, delay="10 seconds")', _RESTART),
         )
 

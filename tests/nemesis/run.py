@@ -26,7 +26,7 @@ from pathlib import Path
 import tests.conftest  # noqa: F401 - how the JVM starts
 from tests.nemesis.checker import Finding, stayed
 from tests.nemesis.faults import KINDS, POWER_CUT, Fault, Kind, has_power_cut, is_root, schedule
-from tests.nemesis.jobs import JOBS, Feeder, Job
+from tests.nemesis.jobs import EVERY_MS, JOBS, Feeder, Job
 from tests.nemesis.watch import Watch, aborted, left_open
 from tests.nemesis.world import Disk, Logs, ProxiedKafka, ProxiedPulsar, System, World, wait_for
 from tests.reliability.processes import Cluster
@@ -68,8 +68,9 @@ class Round:
 
     def __init__(
         self, number: int, seed: int, job: str, system: System, folder: Path,
-        *, faults: int, kinds: list[Kind], pause: float = 4.0,
+        *, faults: int, kinds: list[Kind], pause: float = 4.0, every_ms: int = EVERY_MS,
     ) -> None:  # fmt: skip
+        self.every_ms = every_ms
         self.number, self.seed, self.kind, self.system, self.folder = (
             number, seed, job, system, folder,
         )  # fmt: skip
@@ -81,7 +82,7 @@ class Round:
     def run(self, tally: Tally) -> None:
         self.folder.mkdir(parents=True)
         topics, through = self.system.topics(f"n{self.number}-")
-        job = JOBS[self.kind](self.folder, topics, through, self.seed + self.number)
+        job = JOBS[self.kind](self.folder, topics, through, self.seed + self.number, self.every_ms)
         home, disk = self.folder / "home", None
         with ExitStack() as stack:
             if any(fault.kind.own_disk for fault in self.schedule):
@@ -208,6 +209,7 @@ class Plan:
     rounds: list[tuple[str, str]] = field(default_factory=lambda: list(ROUNDS))
     kinds: list[Kind] = field(default_factory=lambda: list(KINDS))
     pause: float = 4.0
+    every_ms: int = EVERY_MS
 
 
 def play(plan: Plan, folder: Path) -> Tally:
@@ -225,7 +227,8 @@ def play(plan: Plan, folder: Path) -> Tally:
                 systems[name] = system
             place = folder / f"round{number}"
             one = Round(number, plan.seed, kind, systems[name], place,
-                        faults=plan.faults, kinds=plan.kinds, pause=plan.pause)  # fmt: skip
+                        faults=plan.faults, kinds=plan.kinds, pause=plan.pause,
+                        every_ms=plan.every_ms)  # fmt: skip
             before = len(tally.findings)
             try:
                 one.run(tally)
@@ -271,12 +274,16 @@ def main() -> int:
     parser.add_argument("--round", type=int, help="one round of that seed, and no other")
     parser.add_argument("--faults", type=int, default=10, help="in each round")
     parser.add_argument("--pause", type=float, default=4.0, help="most seconds between faults")
+    parser.add_argument("--every", type=int, default=EVERY_MS, help="between checkpoints, ms")
     parser.add_argument("--systems", help="of kafka, log, pulsar; with commas")
     parser.add_argument("--jobs", help="of lookup, process, window, cluster; with commas")
     parser.add_argument("--kinds", help="of faults, by parts of their names; with commas")
     parser.add_argument("--without", default="", help="kinds of faults to leave out; the same")
     options = parser.parse_args()
-    plan = Plan(options.seed, options.minutes, options.faults, options.round, pause=options.pause)
+    plan = Plan(
+        options.seed, options.minutes, options.faults, options.round,
+        pause=options.pause, every_ms=options.every,
+    )  # fmt: skip
     if options.systems:
         plan.rounds = [r for r in plan.rounds if r[1] in options.systems.split(",")]
     if options.jobs:

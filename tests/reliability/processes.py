@@ -11,29 +11,35 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyspark
 
 from headgate.brokers.process import free_port
 from headgate.jvm.java import find_java
+from headgate.jvm.launch import FIRST_COMPILER
 from tests.class_archive import java_options
 from tests.reliability.topics import INPUTS, OUTPUTS, Topics, topics_of
 
+if TYPE_CHECKING:
+    from tests.clusters.hosts import Host, Network
+
 
 class Driver:
-    """One `headgate run` process."""
+    """One `headgate run` process, or `headgate submit`."""
 
     def __init__(
-        self, app: Path, data: Path | Topics, home: Path, *flags: str, spark: tuple[str, ...] = (),
+        self, app: Path, data: Path | Topics, home: Path | str, *flags: str,
+        spark: tuple[str, ...] = (),
         env: dict[str, str] | None = None, job: str = "store",
-        names: tuple[str, ...] = (*INPUTS, *OUTPUTS), log: Path | None = None,
+        names: tuple[str, ...] = (*INPUTS, *OUTPUTS), log: Path | None = None, verb: str = "run",
     ) -> None:  # fmt: skip
         topics = topics_of(data)
         sets = [word for name in names for word in ("--set", f"{name}={topics.address(name)}")]
-        self.log = log or home.parent / "driver.log"
+        self.log = log or Path(home).parent / "driver.log"
         with open(self.log, "a") as said:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "headgate.cli.main", "run", f"{app}:{job}", "--home",
+                [sys.executable, "-m", "headgate.cli.main", verb, f"{app}:{job}", "--home",
                  str(home), *sets, *flags, *(("--", *spark) if spark else ())],
                 stdout=said, stderr=said, stdin=subprocess.DEVNULL,
                 env={**os.environ, **(env or {})}, start_new_session=True,
@@ -58,37 +64,57 @@ class Driver:
 
 
 class Cluster:
-    """A Spark standalone master with workers, from pyspark's own jars, on loopback."""
+    """A Spark standalone master with workers, from pyspark's own jars, on loopback.
 
-    def __init__(self, folder: Path, workers: int) -> None:
+    With a network the master is there, and workers can be on its hosts.
+    """
+
+    def __init__(self, folder: Path, workers: int, network: Network | None = None) -> None:
         self._folder = folder
         self._home = Path(pyspark.__file__).parent
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._address = network.address if network else "127.0.0.1"
+        # of hosts that do not see this disk, none has the archive of classes
+        self._java = shlex.join(FIRST_COMPILER) if network else java_options()
         port = free_port()
-        self.url = f"spark://127.0.0.1:{port}"
-        self._start("master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1",
+        self.url = f"spark://{self._address}:{port}"
+        self._start("master", "org.apache.spark.deploy.master.Master", "--host", self._address,
                     "--port", str(port), "--webui-port", "0")  # fmt: skip
         self._wait_for("master", "I have been elected leader")
         self._workers = 0
         for _ in range(workers):
             self.add_worker()
 
-    def add_worker(self, *hides: Path) -> None:
-        """One more worker; it and its executors see empty disks of their own at `hides`."""
+    def add_worker(self, *hides: Path, host: Host | None = None, **env: str) -> int:
+        """One more worker, on a host or here; its process, which leads those of its executors.
+
+        It and its executors see empty disks of their own at `hides`, and have `env`.
+        """
         number, self._workers = self._workers, self._workers + 1
-        self._start(
-            f"worker{number}", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1",
-            "--cores", "1", "--memory", "2g", "--webui-port", "0", "--work-dir",
-            str(self._folder / f"work{number}"), self.url, hides=hides,
+        process = self._start(
+            f"worker{number}", "org.apache.spark.deploy.worker.Worker", "--host",
+            host.address if host else self._address, "--cores", "1", "--memory", "2g",
+            "--webui-port", "0", "--work-dir", str(self._folder / f"work{number}"), self.url,
+            hides=hides, host=host, own=env,
         )  # fmt: skip
         self._wait_for(f"worker{number}", "Successfully registered with master")
+        return process.pid
 
-    def _start(self, name: str, main: str, *arguments: str, hides: tuple[Path, ...] = ()) -> None:
+    def _start(
+        self,
+        name: str,
+        main: str,
+        *arguments: str,
+        hides: tuple[Path, ...] = (),
+        host: Host | None = None,
+        own: dict[str, str] | None = None,
+    ) -> subprocess.Popen[bytes]:
         java = str(Path(find_java().path) / "bin" / "java")
         # without the Scala version executors look for another jars folder and die at once
         env = {**os.environ, "SPARK_SCALA_VERSION": "2.13", "SPARK_HOME": str(self._home),
-               "SPARK_LOCAL_IP": "127.0.0.1", "JAVA_HOME": str(find_java().path)}  # fmt: skip
-        command = [java, "-Xmx512m", *shlex.split(java_options()),
+               "SPARK_LOCAL_IP": host.address if host else self._address,
+               "JAVA_HOME": str(find_java().path), **(own or {})}  # fmt: skip
+        command = [java, "-Xmx512m", *shlex.split(self._java),
                    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
                    "--add-opens=java.base/java.nio=ALL-UNNAMED",
                    "--add-opens=java.base/java.lang=ALL-UNNAMED",
@@ -97,10 +123,14 @@ class Cluster:
         if hides:
             own = "".join(f"mount -t tmpfs tmpfs {shlex.quote(str(at))} && " for at in hides)
             command = ["unshare", "--mount", "sh", "-c", f'{own} exec "$0" "$@"', *command]
+        if host:
+            command = host.command(command)
         with open(self._folder / f"{name}.log", "wb") as log:
-            self._processes.append(
-                subprocess.Popen(command, stdout=log, stderr=log, env=env, start_new_session=True)
+            process = subprocess.Popen(
+                command, stdout=log, stderr=log, env=env, start_new_session=True
             )
+        self._processes.append(process)
+        return process
 
     def _class_path(self) -> str:
         """As drivers have it: with another order the archive of classes is left out."""
@@ -135,9 +165,9 @@ class Cluster:
 
     def flags(self, fail_every: int) -> tuple[str, ...]:
         """Spark's options for a driver of this cluster, some of whose tasks fail after a commit."""
-        java = f"-XX:+UseParallelGC {java_options()}"
+        java = f"-XX:+UseParallelGC {self._java}"
         return ("--master", self.url, "--conf", "spark.executor.memory=1g",
-                "--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.memory=1g",
+                "--conf", f"spark.driver.host={self._address}", "--conf", "spark.driver.memory=1g",
                 "--conf", f"spark.executor.extraJavaOptions={java}",
                 "--conf", f"spark.headgate.test.fail.after.state.commit={fail_every}")  # fmt: skip
 

@@ -38,7 +38,7 @@ class Truth:
     """What every step must have counted, by step and metric."""
 
 
-def expected(home: Path, data: Path | Topics) -> Truth:
+def expected(home: Path | str, data: Path | Topics) -> Truth:
     """Replay every checkpoint of every run in plain Python."""
     job = Home(str(home)).job("store")
     topics = {name: _records(topics_of(data), name) for name in ("orders", "users", "items")}

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.home.layout import Home
+from headgate.runtime.restore_services import reach
 from headgate.snapshots.snapshot import find_snapshot
 from headgate.snapshots.spark_log import pending_batch
 from headgate.state import StateReader
@@ -44,7 +45,7 @@ def finish(app: Path, data: Path | Topics, home: Path) -> None:
     assert driver.wait(240) == 0, driver.text()[-3000:]
 
 
-def assert_truth(spark: SparkSession, data: Path | Topics, home: Path, orders: int) -> None:
+def assert_truth(spark: SparkSession, data: Path | Topics, home: Path | str, orders: int) -> None:
     truth = expected(home, data)
     got = written(data)
     for output, rows in truth.rows.items():
@@ -53,7 +54,9 @@ def assert_truth(spark: SparkSession, data: Path | Topics, home: Path, orders: i
     assert truth.rows["missing_users"] and truth.rows["missing_items"] and truth.rows["malformed"]
     current = Home(str(home)).job("store").current()
     assert current is not None
-    reader = StateReader(spark, find_snapshot(Home(str(home)), "latest", "store"))
+    newest = find_snapshot(Home(str(home)), "latest", "store")
+    reach(spark, newest)
+    reader = StateReader(spark, newest)
     for table in ("users", "items"):
         state = reader.view(f"{table}_lookup").all()
         kept = {r["key"]["id"]: {k: v for k, v in r["row"].items() if v is not None} for r in state}
@@ -71,13 +74,16 @@ def assert_truth(spark: SparkSession, data: Path | Topics, home: Path, orders: i
     assert counted == +truth.counts, "every step's counters"
 
 
-def checkpoints(home: Path, job: str = "store") -> int:
+def checkpoints(home: Path | str, job: str = "store") -> int:
     """How many checkpoints the job has made, without those that a fork began with."""
-    runs = Home(str(home)).job(job).runs() if home.exists() else []
+    there = not isinstance(home, Path) or home.exists()
+    runs = Home(str(home)).job(job).runs() if there else []
     return sum(len(r.checkpoint_ids()) - (r.read().parent is not None) for r in runs)
 
 
-def work_a_while(driver: Driver, home: Path, more: int, seconds: float, job: str = "store") -> bool:
+def work_a_while(
+    driver: Driver, home: Path | str, more: int, seconds: float, job: str = "store"
+) -> bool:
     """Let a driver make some checkpoints and go on a little; False if it refused to start."""
     before, until = checkpoints(home, job), time.monotonic() + 180
     while checkpoints(home, job) < before + more:

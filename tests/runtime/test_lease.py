@@ -95,15 +95,18 @@ def test_a_process_that_is_not_there_has_no_start_time() -> None:
     assert process_started(os.getpid()) == process_started(os.getpid())
 
 
-def test_a_far_owner_is_trusted_until_its_time_is_up(job: JobHome) -> None:
-    stamp = now()
-    lease = LeaseRecord(this_process(), stamp, stamp, 30.0)
-    job.change(lambda old: JobRecord("store", "r1", elsewhere(lease, age=20)))
-    with pytest.raises(RefusedError, match=r"on far\.example.*20\.\ds ago.*try again in 30\.0s"):
-        Lease(job).acquire()
-    job.change(lambda old: JobRecord("store", "r1", elsewhere(lease, age=31)))
-    with Lease(job):
+def test_a_far_owner_that_is_silent_is_waited_for_until_its_time_is_up(job: JobHome) -> None:
+    stamp, said = now(), list[str]()
+    lease = LeaseRecord(this_process(), stamp, stamp, 3.0)
+    job.change(lambda old: JobRecord("store", "r1", elsewhere(lease, age=2)))
+    began = time.monotonic()
+    with Lease(job, say=said.append):
+        assert time.monotonic() - began >= 0.9
         assert job.read().current_run == "r1", "the current run stays"
+    assert "whether process" in said[0] and "last heard of 2.0s ago" in said[0], said
+    job.change(lambda old: JobRecord("store", "r1", elsewhere(lease, age=4)))
+    with Lease(job, say=said.append) as taken:
+        assert taken.held and len(said) == 1, "one whose time is up is not waited for"
 
 
 def test_a_lease_is_renewed_and_the_current_run_stays(job: JobHome) -> None:

@@ -63,11 +63,14 @@ def test_a_dead_owner_whose_clock_was_ahead_holds_the_job_for_its_ttl_only(job: 
     assert "process 77 on far.example" in said[0] and "1h 00m in the future" in said[0], said
 
 
-def test_a_live_owner_whose_clock_is_ahead_keeps_the_job(job: JobHome) -> None:
+@pytest.mark.parametrize("ahead", [HOUR, timedelta(0), timedelta(seconds=-20)])
+def test_a_live_owner_elsewhere_keeps_the_job_whatever_its_clock_says(
+    job: JobHome, ahead: timedelta
+) -> None:
     time = Time()
-    lease = far(NOON + HOUR)
+    lease = far(NOON + ahead)
     put(job, lease)
-    later = replace(lease, heartbeat=NOON + HOUR + timedelta(seconds=5))
+    later = replace(lease, heartbeat=NOON + ahead + timedelta(seconds=5))
     time.on_sleep = lambda: put(job, later) if time.seconds >= 5 else None
     with pytest.raises(RefusedError, match=r"process 77 on far\.example"):
         Lease(job, clock=time.clock()).acquire()

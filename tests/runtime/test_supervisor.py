@@ -61,13 +61,8 @@ class FakeQuery:
     def status(self) -> dict[str, Any]:
         return {"isTriggerActive": self.in_batch}
 
-    @property
-    def lastProgress(self) -> dict[str, Any] | None:
-        return self.done[-1] if self.done else None
-
-    @property
-    def recentProgress(self) -> list[dict[str, Any]]:
-        return list(self.done)
+    def progress_after(self, batch: int, triggered: str) -> list[dict[str, Any]]:
+        return [report for report in self.done if report["batchId"] > batch]
 
     def exception(self) -> Exception | None:
         return self.error

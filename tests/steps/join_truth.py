@@ -5,8 +5,10 @@ Nothing is ever forgotten here: what a step forgets must make no difference.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 NEVER, ENDED = float("-inf"), float("inf")
@@ -69,7 +71,9 @@ class JoinTruth:
 
     case: JoinCase
     before: float = NEVER
-    rows: list[list[tuple[float, Row]]] = field(default_factory=lambda: [[], []])
+    rows: list[dict[str | None, list[tuple[float, Row]]]] = field(
+        default_factory=lambda: [defaultdict(list), defaultdict(list)]
+    )
     matched: set[tuple[float, int, int]] = field(default_factory=set)
     gone: set[tuple[float, int, int]] = field(default_factory=set)
     out: list[Result] = field(default_factory=list)
@@ -83,12 +87,12 @@ class JoinTruth:
                 self.out.append(("late", *ids, None))
             for place in places:
                 self._pair(row, place)
-                self.rows[row.side].append((place, row))
+                self.rows[row.side][row.key].append((place, row))
         self._leave(now)
         self.before = now
 
     def _pair(self, row: Row, place: float) -> None:
-        for other_place, other in self.rows[1 - row.side]:
+        for other_place, other in self.rows[1 - row.side][row.key]:
             (left, at), (right, to) = (
                 ((row, place), (other, other_place))
                 if row.side == 0
@@ -100,7 +104,7 @@ class JoinTruth:
 
     def _leave(self, now: float) -> None:
         for side, what in enumerate(self.case.unmatched):
-            for place, row in self.rows[side]:
+            for place, row in chain.from_iterable(self.rows[side].values()):
                 me = (place, side, row.id)
                 if what == "drop" or me in self.matched or me in self.gone:
                     continue

@@ -28,6 +28,7 @@ from tests.steps.aggregate_truth import (
     Table,
     result,
 )
+from tests.steps.seeds import seeds
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 KEYS = 600
@@ -201,8 +202,9 @@ def _result(key: str | None, row: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_aggregates_agree_with_plain_python(spark: object) -> None:
-    dice = random.Random(7)
+@pytest.mark.parametrize("seed", seeds(7))
+def test_aggregates_agree_with_plain_python(seed: int, spark: object) -> None:
+    dice = random.Random(seed)
     rows, story = random_rows(dice), Story()
     share = -(-len(rows) // 4)
     with pytest.MonkeyPatch.context() as patch, story.driver as driver:

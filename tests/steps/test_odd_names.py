@@ -33,6 +33,8 @@ def odd_names(job: hg.Job) -> None:
     )
     counts.select("user", "`the sum`").sink("counted", hg.topic("log:counted"))
     counts.late.sink("late", hg.topic("log:late"))
+    best = first.key_by("user").top("best", 1, by="`the id` % 2", within=hg.tumbling("1 minute"))
+    best.select("`the id`", "rank").sink("best_out", hg.topic("log:best"))
 
 
 def event(id: int, user: str, second: int) -> dict[str, Any]:
@@ -64,6 +66,7 @@ def test_names_that_sql_has_to_quote_pass_every_step(job_driver: Make) -> None:
     ]
     t.send("events", event(4, "bob", 5)).run()
     assert plain(t.rows("late")) == [{"the id": 4, "user": "bob", "select": 40}]
+    assert plain(t.rows("best_out")) == [{"the id": 1, "rank": 1}, {"the id": 2, "rank": 1}]
 
 
 def test_quotes_in_a_name_are_doubled() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import Any
 
@@ -31,46 +30,6 @@ def best(n: int = 3) -> hg.JobDef:
         first.sink("sums_out", hg.topic("log:sums", key="rank"))
 
     return define
-
-
-def apply(table: dict[Any, Any], changes: Any) -> None:
-    for key, row in changes:
-        if row is None:
-            del table[key]  # what was never there is not deleted
-        else:
-            table[key] = row
-
-
-def test_the_first_rows_of_random_streams_agree_with_plain_python(job_driver: Make) -> None:
-    """A case is one auction's bids: 500 of them share batches, a rescale and a restore."""
-    dice = random.Random(7)
-    t, n = job_driver(best()), 3
-    sent: list[dict[str, int]] = []
-    out: dict[Any, Any] = {}
-    sums: dict[Any, Any] = {}
-    for run in range(4):
-        if run == 2:
-            t.restore(parallelism=3)
-        rows = [
-            {"auction": dice.randrange(500), "id": len(sent) + i, "price": dice.randint(-9, 30)}
-            for i in range(900)
-        ]
-        sent += rows
-        t.send("bids", *rows).run()
-        apply(out, t.changes("out"))
-        apply(sums, t.changes("sums_out"))
-        wanted, totals = {}, {}
-        for auction in {row["auction"] for row in sent}:
-            mine = [row for row in sent if row["auction"] == auction]
-            for rank, row in enumerate(sorted(mine, key=lambda r: -r["price"])[:n], 1):
-                wanted[auction, rank] = row["price"]
-            if (total := sum(row["price"] for row in mine)) >= 0:
-                totals[auction] = total
-        got = {(row["auction"], row["rank"]): row["price"] for row in out.values()}
-        assert got == wanted
-        order = sorted(totals.items(), key=lambda one: (-one[1], one[0]))[:n]
-        assert [(row["auction"], row["total"]) for _, row in sorted(sums.items())] == order
-    assert len({row["auction"] for row in sent}) >= 490
 
 
 def test_when_a_row_goes_the_next_one_moves_up(job_driver: Make) -> None:

@@ -143,7 +143,10 @@ AGGREGATES |= {
         lambda rows: min(by_third(rows), default=(0, None))[1],
     ),
 }
-NEW = tuple(AGGREGATES)[-13:]
+DISTINCT = ("sorts", "pairs", "weight", "odd")
+ORDERED = ("listed", "sorted", "joined", "ranked", "opening", "latest")
+TIED = ("usual", "top", "bottom")
+NEW = (*DISTINCT, *ORDERED, *TIED)
 CONDITIONS: dict[str, Callable[[Sequence[Event]], bool]] = {
     "n >= 3": lambda rows: len(rows) >= 3,
     "n % 2 = 0": lambda rows: len(rows) % 2 == 0,
@@ -220,6 +223,16 @@ class Config:
             "panes": "discarding" if self.discarding else "accumulating",
         }
 
+    def tries(self) -> list[str]:
+        """What a case of this step is a case of."""
+        found = {
+            "all": True,
+            "distinct": not set(DISTINCT).isdisjoint(self.extra),
+            "ordered": not set(ORDERED).isdisjoint(self.extra),
+            "processing": self.processing,
+        }
+        return [what for what, tried in found.items() if tried]
+
     def stores(self) -> list[str]:
         """The stores in which the step keeps rows."""
         if self.counts:
@@ -261,7 +274,10 @@ class CountTruth:
 
 def random_config(dice: random.Random, kind: str) -> Config:
     old = [a for a in AGGREGATES if a not in ALWAYS and a not in NEW]
-    extra = (*dice.sample(old, dice.randint(0, 2)), *dice.sample(NEW, dice.randint(2, 3)))
+    more = dice.sample(TIED, dice.randint(0, 1))
+    extra = (
+        *dice.sample(old, dice.randint(0, 2)), dice.choice(DISTINCT), dice.choice(ORDERED), *more,
+    )  # fmt: skip
     if kind == "count":
         size = dice.randint(1, 6)
         return Config(kind, size, size, extra=extra)
@@ -322,7 +338,9 @@ class Habit:
     last: int = 0
 
 
-def random_stream(dice: random.Random, keys: str, rows: int, *, inside: bool) -> list[Event]:
+def random_stream(
+    dice: random.Random, keys: Sequence[str], rows: int, *, inside: bool
+) -> list[Event]:
     """Rows as they arrive; each key has its own density, disorder, ties and rows without a time.
 
     `inside` keeps all disorder inside the bound.

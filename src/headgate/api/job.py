@@ -5,25 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pyspark.sql import SparkSession
 
 import headgate.steps.known  # noqa: F401 - upgrades ask kinds by their names
 from headgate.api.keyed import Keyed
-from headgate.api.stream import Processed, SourceStream
+from headgate.api.stream import ChangesSource, Processed, SourceStream
 from headgate.base.durations import Duration
 from headgate.base.errors import GraphError, UsageError, user_location
 from headgate.base.near import did_you_mean
 from headgate.base.secrets import protect, protect_settings
 from headgate.base.settings import Checkpoints, Restart, no_restart
+from headgate.connectors.address import Topic, topic
 from headgate.connectors.base import Expr
+from headgate.connectors.dead_letters import DeadLetterTopic
 from headgate.graph import Graph
 from headgate.graph.check import warnings_of
 from headgate.graph.definition import JobDefinition
 from headgate.graph.operation import RawSource
 from headgate.graph.plan import BuiltJob, Plan
 from headgate.graph.port import KeyedPort, Port
+from headgate.steps.dead_letters import collect
 from headgate.steps.lookup import Table, Versions, add_table
 from headgate.steps.process.declare import Process
 from headgate.steps.process.engine import OnError
@@ -97,18 +100,23 @@ class Job:
         source: RawSource,
         *,
         event_time: EventTime | None = None,
-        malformed: Literal["fail", "side"] = "fail",
+        malformed: Literal["fail", "side"] | None = None,
+        key: str | Sequence[str] | None = None,
     ) -> SourceStream:
         """A stream from a topic, or from a function that makes a streaming DataFrame.
 
         A record that does not parse stops the job, or with `malformed="side"` goes to
-        `.malformed`.
+        `.malformed`. That is the default in a job with dead letters.
+
+        A topic whose records are changes of a database's table (`format="debezium-json"`) gives a
+        `ChangesSource`: upserts and deletions by `key`, the columns that are the table's key.
 
         >>> job.source("orders", hg.topic("log:data/orders", schema="id BIGINT")).columns
         ['id']
         """
-        node = add_source(self._plan, name, source, event_time, malformed)
-        return SourceStream(Port(self._plan, node))
+        node = add_source(self._plan, name, source, event_time, malformed, key)
+        kind = SourceStream if node.changes is None else ChangesSource
+        return kind(Port(self._plan, node))
 
     def table(
         self,
@@ -185,6 +193,27 @@ def _keyed(step: str, input: str, given: object) -> KeyedPort:
     return given._keyed
 
 
+DeadLetters: TypeAlias = str | Topic | Callable[[Job], Topic]
+"""Where dead letters go: an address, a topic, or a function from the job to a topic."""
+_PARAM = re.compile(r"\{(\w+)\}")
+
+
+def _letter_topic(job: Job, given: DeadLetters | None) -> DeadLetterTopic | None:
+    if isinstance(given, str):
+        given = topic(_PARAM.sub(lambda found: job.param(found[1]), given))
+    elif callable(given):
+        given = given(job)
+    if given is None:
+        return None
+    if not isinstance(given, Topic) or given.schema is not None or given.key is not None:
+        raise GraphError(
+            "dead_letters must be a topic without a schema and a key: letters have their own",
+            got=repr(given),
+            remedy="for instance dead_letters='kafka://localhost:9092/dlq'",
+        )
+    return DeadLetterTopic.of(given)
+
+
 @dataclass(frozen=True)
 class JobDef(JobDefinition):
     """A job that can be checked, drawn, run and tested; made by `@headgate.job`.
@@ -198,6 +227,7 @@ class JobDef(JobDefinition):
     """
 
     function: Callable[[Job], None]
+    dead_letters: DeadLetters | None = None
 
     def build(
         self,
@@ -216,7 +246,12 @@ class JobDef(JobDefinition):
         given = dict(params or {})
         protect_settings(given)
         plan = self._plan(spark or get_session(), given)
-        self.function(Job(plan))
+        written = Job(plan)
+        letters = _letter_topic(written, self.dead_letters)
+        plan.collects = letters is not None
+        self.function(written)
+        if letters is not None:
+            collect(plan, letters)
         unknown = sorted(set(given) - plan.used_params)
         if unknown:
             raise UsageError(
@@ -239,14 +274,28 @@ class JobDef(JobDefinition):
 
 
 def job(
-    name: str, *, checkpoints: Checkpoints | None = None, restart: Restart | None = None
+    name: str,
+    *,
+    checkpoints: Checkpoints | None = None,
+    restart: Restart | None = None,
+    dead_letters: DeadLetters | None = None,
 ) -> Callable[[Callable[[Job], None]], JobDef]:
     """Make a function into a job.
+
+    `dead_letters` is a topic for malformed records and for missing, late and failed rows that no
+    step reads; `headgate replay` gives them to their step again. It is an address, in which
+    `{name}` is a param, a topic, or a function from the job to a topic.
 
     >>> @hg.job("store", checkpoints=hg.Checkpoints(every="5 seconds"))
     ... def store(job: hg.Job) -> None: ...
     >>> store.name
     'store'
+    >>> @hg.job("copy", dead_letters="kafka://{servers}/copy.dlq")
+    ... def copy(job: hg.Job) -> None:
+    ...     orders = job.source("orders", hg.topic("log:orders", schema="id BIGINT"))
+    ...     orders.sink("copied", hg.topic("log:copied"))
+    >>> copy.describe({"servers": "localhost:9092"}).step("dead_letters").address
+    'kafka://localhost:9092/copy.dlq'
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise GraphError(
@@ -258,6 +307,8 @@ def job(
         )
 
     def define(function: Callable[[Job], None]) -> JobDef:
-        return JobDef(name, checkpoints or Checkpoints(), restart or no_restart(), function)
+        return JobDef(
+            name, checkpoints or Checkpoints(), restart or no_restart(), function, dead_letters
+        )
 
     return define

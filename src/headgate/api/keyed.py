@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import TypeGuard, overload
 
 from pyspark.sql import Column
 
@@ -17,7 +18,7 @@ from headgate.steps.aggregate import add_aggregate
 from headgate.steps.dedupe import add_dedupe
 from headgate.steps.join import Between, SameWindow, Unmatched, Within, add_join
 from headgate.steps.process.own_kind import StepKind, add_own_step
-from headgate.steps.top import add_top
+from headgate.steps.top import RowWindows, add_top, add_window_top
 from headgate.steps.window import Panes, Trigger, Window, add_window
 
 
@@ -144,7 +145,15 @@ class Keyed(Hinted):
         )
         return Changes(Port(self._keyed.port.plan, node))
 
-    def top(self, name: str, n: int, *, by: Expr | Sequence[Expr]) -> Changes:
+    @overload
+    def top(self, name: str, n: int, *, by: Expr | Sequence[Expr]) -> Changes: ...
+
+    @overload
+    def top(self, name: str, n: int, *, by: Expr | Sequence[Expr], within: Window) -> Windowed: ...
+
+    def top(
+        self, name: str, n: int, *, by: Expr | Sequence[Expr], within: Window | None = None
+    ) -> Changes | Windowed:
         """The first rows of each key in an order, with their rank, as changes by key and rank.
 
         Rows that are alike in the order come by their place in the source. Of a stream of changes
@@ -152,9 +161,23 @@ class Keyed(Hinted):
 
         >>> keyed.top("newest", 3, by=F.desc("at")).columns
         ['page', 'rank', 'id', 'at']
+
+        With `within=hg.tumbling(...)` or `hg.sliding(...)` they are the first rows of each key and
+        window. They come once, when the watermark passes the window's end, and never change; what
+        comes later is in `.late`.
+
+        >>> hourly = keyed.top("newest_1h", 3, by=F.desc("at"), within=hg.tumbling("1 hour"))
+        >>> hourly.columns
+        ['page', 'window_start', 'window_end', 'rank', 'id', 'at']
+        >>> hourly.late.columns
+        ['id', 'page', 'at']
         """
         order = [by] if isinstance(by, str | Column) else list(by)
-        return Changes(Port(self._keyed.port.plan, add_top(self._keyed, name, n, order)))
+        plan = self._keyed.port.plan
+        if within is None:
+            return Changes(Port(plan, add_top(self._keyed, name, n, order)))
+        windows = _windows(name, within)
+        return Windowed(Port(plan, add_window_top(self._keyed, name, n, order, windows)))
 
     def step(self, name: str, kind: StepKind) -> Processed:
         """A step of a kind of your own.
@@ -196,14 +219,31 @@ def _within(step: str, within: object) -> Within:
     """What decides which rows match by their time."""
     if isinstance(within, Between):
         return within
-    if isinstance(within, Window):
-        config = within.config()
-        if config["type"] in ("tumbling", "sliding") and "clock" not in config:
-            return SameWindow(config, str(within))
-    raise GraphError(
-        "within must be hg.between(...), hg.tumbling(...) or hg.sliding(...), of event time",
+    if _are_of_event_time(within):
+        return SameWindow(within.config(), str(within))
+    raise _wrong_within(step, within, "hg.between(...), hg.tumbling(...) or hg.sliding(...)")
+
+
+def _windows(step: str, within: object) -> RowWindows:
+    """The windows of which there is a top each."""
+    if _are_of_event_time(within):
+        return RowWindows(within.config(), str(within))
+    raise _wrong_within(step, within, "hg.tumbling(...) or hg.sliding(...)")
+
+
+def _are_of_event_time(within: object) -> TypeGuard[Window]:
+    """Whether these are windows that a row is in by its event time alone."""
+    if not isinstance(within, Window):
+        return False
+    config = within.config()
+    return config["type"] in ("tumbling", "sliding") and "clock" not in config
+
+
+def _wrong_within(step: str, within: object, wanted: str) -> GraphError:
+    return GraphError(
+        f"within must be {wanted}, of event time",
         step=step if isinstance(step, str) else None,
         got=str(within),
-        remedy='use one of the three, for instance hg.between("-10 minutes", "1 hour")',
+        remedy='use one of these, for instance hg.tumbling("10 minutes")',
         location=user_location(),
     )

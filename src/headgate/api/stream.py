@@ -227,9 +227,9 @@ class Stream(Hinted):
 class Changes(Stream):
     """Upserts and deletions by key: a row replaces the one before it that has the same key.
 
-    Made by `aggregate` and `top`. Changes go to sinks that know keys; select, where, with_columns
-    and drop may come before, as long as they keep the key's columns. A row that a where does not
-    let pass deletes what there was of its key.
+    Made by `aggregate`, `top` and sources of changes. They go to sinks that know keys; select,
+    where, with_columns and drop may come before, as long as they keep the key's columns. A row
+    that a where does not let pass deletes what there was of its key.
 
     >>> visits = job.source("visits", hg.topic("log:visits", schema="page STRING"))
     >>> counts = visits.key_by("page").aggregate("counts", F.count("*").alias("n"))
@@ -245,7 +245,7 @@ class Changes(Stream):
         >>> counts.key
         ('page',)
         """
-        return self._port.node.changes or ()
+        return self._port.changes or ()
 
     def as_table(self, name: str | None = None) -> Table:
         """The latest row of each key, for lookups in the same job.
@@ -275,6 +275,19 @@ class SourceStream(Stream):
         >>> rows.malformed.sink("bad", hg.topic("log:bad"))
         """
         return self.side("malformed")
+
+
+class ChangesSource(SourceStream, Changes):
+    """The changes of a database's table; made by `job.source` of a topic with such records.
+
+    A batch has the newest change of each key.
+
+    >>> users = hg.topic("log:users", schema="id BIGINT, name STRING", format="debezium-json")
+    >>> changed = job.source("users", users, key="id")
+    >>> changed.key
+    ('id',)
+    >>> changed.sink("copy", hg.topic("log:copy", key="id"))
+    """
 
 
 class Lookup(Stream):

@@ -13,6 +13,7 @@ from headgate.base.still import still
 from headgate.cli.common import HELP, Ui, command
 from headgate.cli.control import JobArgument, TimeoutOption, WaitOption, request_and_wait
 from headgate.cli.event_time import watermark_lines
+from headgate.cli.options import SparkArgument, SparkFlags, parse_spark_flags
 from headgate.cli.tables import DASH, local_time, number, size, table
 from headgate.home.layout import JobHome, RunHome
 from headgate.home.model import CheckpointRecord
@@ -186,18 +187,23 @@ def pin(
     ui.data({"job": home.name, "run": run.id, "id": snapshot.batch, "pinned": not off}, lambda: "")
 
 
-def verify(ui: Ui, job: JobArgument, id: IdArgument = "latest") -> None:
+def verify(
+    ui: Ui, job: JobArgument, id: IdArgument = "latest", spark: SparkArgument = None
+) -> None:
     """Read every file of a checkpoint and say which one is damaged or missing."""
+    if id.startswith("-"):  # the id was left out, and this is the first of the flags
+        id, spark = "latest", [id, *(spark or ())]
+    flags = parse_spark_flags(spark).for_reading(ui.project)
     home = ui.home.find(job)
-    verify_snapshot(ui, find_snapshot(ui.home, id, home.name))
+    verify_snapshot(ui, find_snapshot(ui.home, id, home.name), flags)
 
 
-def verify_snapshot(ui: Ui, snapshot: Snapshot) -> None:
+def verify_snapshot(ui: Ui, snapshot: Snapshot, flags: SparkFlags) -> None:
     """Check a snapshot's files; exit code 1 if one is not as it was."""
     with still(ui.say, f"reading the files of {snapshot.name}"):
         found = list(snapshot.problems())
     if not found and snapshot.manifest is None:
-        found = _read_all(ui, snapshot)
+        found = _read_all(ui, snapshot, flags)
     count = len(snapshot.manifest.files) if snapshot.manifest else 0
     if not found and snapshot.manifest is None:
         count = len(snapshot.closure().files)
@@ -212,12 +218,11 @@ def verify_snapshot(ui: Ui, snapshot: Snapshot) -> None:
     ui.say(f"{snapshot.name} is whole: {count} files")
 
 
-def _read_all(ui: Ui, snapshot: Snapshot) -> list[Any]:
+def _read_all(ui: Ui, snapshot: Snapshot, flags: SparkFlags) -> list[Any]:
     from headgate.runtime.restore_services import verify_data
-    from headgate.runtime.session import session_for_reading
 
     ui.say("starting Spark to read the state's files")
-    with held(snapshot) as kept, session_for_reading() as spark:
+    with held(snapshot) as kept, flags.reading() as spark:
         with still(ui.say, "reading the state's files"):
             return list(verify_data(spark, kept))
 

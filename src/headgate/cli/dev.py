@@ -57,7 +57,7 @@ def dev(
     address = address_of(_HOST, listening)
     ui.say(f"{loaded.job.name} is shown at {address}; Ctrl-C ends both")
     ui.data({"job": loaded.job.name, "home": home.url, "address": address}, lambda: address)
-    server = _serve(home.url, listening)
+    server = _serve(home.url, listening, ui.project.spark_conf())
     words = ["run", app, *handed]
     if ui.quiet:
         words.append("--quiet")
@@ -81,13 +81,15 @@ def _pair(text: str) -> tuple[str, str]:
     return name.strip(), value
 
 
-def _serve(home: str, listening: socket.socket) -> Callable[[], None]:
+def _serve(home: str, listening: socket.socket, conf: Mapping[str, str]) -> Callable[[], None]:
     """The web interface in a thread; gives the way to end it."""
     import uvicorn
 
     from headgate.ui.app import create_app
 
-    config = uvicorn.Config(create_app(home), log_level="warning", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(
+        create_app(home, conf=conf), log_level="warning", timeout_graceful_shutdown=1
+    )
     server = uvicorn.Server(config)
     # signals are for the main thread, which waits for the job
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)

@@ -8,6 +8,7 @@ import typer
 
 from headgate.base.errors import ExitCode
 from headgate.cli.common import Ui, command
+from headgate.cli.options import SparkArgument, parse_spark_flags
 
 
 def register(app: typer.Typer) -> None:
@@ -17,6 +18,7 @@ def register(app: typer.Typer) -> None:
 
 def doctor(
     ui: Ui,
+    spark: SparkArgument = None,
     live: Annotated[
         bool, typer.Option("--live", help="Also start Java and write to a remote home.")
     ] = False,
@@ -35,7 +37,9 @@ def doctor(
 
         ui.say("writing down the classes that Spark loads (once)")
         make()
-    checks = run_checks(home=ui.home_url, live=live)
+    flags = parse_spark_flags(spark).for_reading(ui.project)
+    flags.export()
+    checks = run_checks(ui.home_setting.value, live=live, master=flags.master, conf=flags.conf)
     bad = [check for check in checks if not check.ok]
     width = max(len(check.name) for check in checks)
 

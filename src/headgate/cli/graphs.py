@@ -12,11 +12,10 @@ from headgate.base.errors import ExitCode, NotFoundError
 from headgate.base.py_files import put_on_path
 from headgate.cli.app import load_app
 from headgate.cli.common import Ui, command
-from headgate.cli.options import SetOption, params_of
+from headgate.cli.options import SetOption, SparkArgument, params_of, parse_spark_flags
 from headgate.graph.model import Graph
 
 if TYPE_CHECKING:
-    from headgate.api.job import JobDef
     from headgate.graph.plan import BuiltJob
     from headgate.runtime.broker_check import LiveCheck
 
@@ -38,6 +37,7 @@ def register(app: typer.Typer) -> None:
 def check(
     ui: Ui,
     app: Annotated[str, typer.Argument(metavar="APP", help="path/to/file.py or file.py:job.")],
+    spark: SparkArgument = None,
     params: SetOption = None,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
     live: Annotated[
@@ -45,11 +45,10 @@ def check(
     ] = False,
 ) -> None:
     """Build a job's graph and check names, columns, keys and outputs; starts no query."""
-    put_on_path(ui.project.local_py_files() or ())
-    job = load_app(app).job
-    built = _built(job, params_of(job.name, ui.project, params))
+    built = _built(ui, app, params, spark)
+    job = built.graph.job
     found = built.graph
-    checked = _check_live(ui, built, job.name) if live else None
+    checked = _check_live(ui, built, job) if live else None
     problem = checked.problem if checked else None
     ok = not (strict and found.warnings) and problem is None
     ui.data(
@@ -73,40 +72,40 @@ def graph(
     target: Annotated[
         str, typer.Argument(metavar="APP|JOB", help="A file with a job, or a job of the home.")
     ],
+    spark: SparkArgument = None,
     params: SetOption = None,
     format: Annotated[
         GraphFormat, typer.Option("--format", help="How to print it.")
     ] = GraphFormat.TEXT,
 ) -> None:
     """Print a job's graph."""
-    found = _graph_of(ui, target, params)
+    found = _graph_of(ui, target, params, spark)
     if format is GraphFormat.JSON or ui.json:
         print(found.json())
     else:
         print(found.mermaid() if format is GraphFormat.MERMAID else found.text())
 
 
-def _graph_of(ui: Ui, target: str, params: list[str] | None) -> Graph:
+def _graph_of(ui: Ui, target: str, params: list[str] | None, spark: list[str] | None) -> Graph:
     if ".py" in Path(target).name:
-        put_on_path(ui.project.local_py_files() or ())
-        job = load_app(target).job
-        return _build(job, params_of(job.name, ui.project, params))
+        return _built(ui, target, params, spark).graph
     run = ui.home.find(target).current()
     if run is None:
         raise NotFoundError(f"job '{target}' has no run yet", remedy="name its file instead")
     return Graph.from_json(run.graph())
 
 
-def _build(job: JobDef, params: dict[str, str]) -> Graph:
-    return _built(job, params).graph
-
-
-def _built(job: JobDef, params: dict[str, str]) -> BuiltJob:
+def _built(ui: Ui, app: str, params: list[str] | None, spark_words: list[str] | None) -> BuiltJob:
     from headgate.runtime.session import get_session
 
+    flags = parse_spark_flags(spark_words).for_reading(ui.project)
+    flags.export()
+    put_on_path([*flags.py_files, *(ui.project.local_py_files() or ())])
+    job = load_app(app, session=flags.session).job
+    values = params_of(job.name, ui.project, params)
     # Column names and types are Spark's to resolve, so a check needs a session, but no data.
-    spark = get_session(parallelism=1, brief=True)
-    return job.build(params, spark=spark)
+    spark = get_session(parallelism=1, master=flags.master, conf=flags.conf, brief=True)
+    return job.build(values, spark=spark)
 
 
 def _check_live(ui: Ui, built: BuiltJob, job: str) -> LiveCheck:

@@ -32,6 +32,7 @@ from headgate.cli.jobs import register as register_jobs
 from headgate.cli.metrics import register as register_metrics
 from headgate.cli.plans import register as register_plans
 from headgate.cli.project import register as register_project
+from headgate.cli.replay import register as register_replay
 from headgate.cli.run import register as register_run
 from headgate.cli.savepoints import register as register_savepoints
 from headgate.cli.state import register as register_state
@@ -62,6 +63,7 @@ register_checkpoints(app)
 register_savepoints(app)
 register_state(app)
 register_topics(app)
+register_replay(app)
 register_brokers(app)
 register_doctor(app)
 register_project(app)

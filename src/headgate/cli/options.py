@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -30,6 +31,11 @@ SetOption = Annotated[
         metavar="NAME=VALUE",
         help="Set a param of the job; may be repeated. VALUE may be env:VARIABLE or @FILE.",
     ),
+]
+
+SparkArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[-- SPARK_FLAGS]", help="Flags for Spark, such as --conf or --jars."),
 ]
 
 ClientOption = Annotated[
@@ -146,6 +152,25 @@ class SparkFlags:
             usual = project.master.value if project.master is not None else None
             master = os.environ.get("HEADGATE_MASTER") or usual
         return replace(self, master=master, conf={**project.spark_conf(), **self.conf})
+
+    def for_reading(self, project: Project) -> SparkFlags:
+        """These flags and headgate.toml's settings, for a command that starts no job.
+
+        It works on this machine, whatever master the jobs of the project have, unless a flag says
+        otherwise.
+        """
+        return replace(self, conf={**project.spark_conf(), **self.conf})
+
+    @contextmanager
+    def reading(self, *, parallelism: int = 1, brief: bool = False) -> Iterator[SparkSession]:
+        """A session for the time of a block that reads."""
+        from headgate.runtime.session import session_for_reading
+
+        self.export()
+        with session_for_reading(
+            parallelism=parallelism, brief=brief, master=self.master, conf=self.conf
+        ) as spark:
+            yield spark
 
     def session(self) -> SparkSession:
         """The session that these flags ask for."""

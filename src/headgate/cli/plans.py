@@ -10,7 +10,13 @@ from headgate.base.errors import ExitCode
 from headgate.base.py_files import put_on_path
 from headgate.cli.app import load_app
 from headgate.cli.common import Ui, command
-from headgate.cli.options import SetOption, params_of
+from headgate.cli.options import (
+    SetOption,
+    SparkArgument,
+    SparkFlags,
+    params_of,
+    parse_spark_flags,
+)
 from headgate.snapshots.snapshot import Snapshot, find_snapshot, is_newest
 from headgate.snapshots.upgrade import UpgradePlan, plan_upgrade
 
@@ -26,6 +32,7 @@ def register(app: typer.Typer) -> None:
 def plan(
     ui: Ui,
     app: Annotated[str, typer.Argument(metavar="APP", help="path/to/file.py or file.py:job.")],
+    spark: SparkArgument = None,
     against: Annotated[
         str,
         typer.Option(
@@ -41,14 +48,14 @@ def plan(
     ] = None,
 ) -> None:
     """Show which state is kept, new, changed or dropped, and where sources resume."""
-    put_on_path(ui.project.local_py_files() or ())
-    loaded = load_app(app)
+    flags = parse_spark_flags(spark).for_reading(ui.project)
+    put_on_path([*flags.py_files, *(ui.project.local_py_files() or ())])
+    loaded = load_app(app, session=flags.session)
     jobs = {found.name for found in ui.home.jobs()}
     text = f"{against}@latest" if against in jobs else against
     snapshot = find_snapshot(ui.home, text, name or loaded.job.name, loaded.job.name)
-    found = _plan(
-        ui, loaded.job, params_of(loaded.job.name, ui.project, params), snapshot, parallelism
-    )
+    values = params_of(loaded.job.name, ui.project, params)
+    found = _plan(ui, loaded.job, values, snapshot, parallelism, flags)
     refusal = found.refusal(allow_dropped_state=False)
     ui.data({"job": loaded.job.name, **found.to_json()}, lambda: "\n".join(found.lines()))
     if refusal is not None:
@@ -59,15 +66,19 @@ def plan(
 
 
 def _plan(
-    ui: Ui, job: JobDef, params: dict[str, str], snapshot: Snapshot, parallelism: int | None
+    ui: Ui,
+    job: JobDef,
+    params: dict[str, str],
+    snapshot: Snapshot,
+    parallelism: int | None,
+    flags: SparkFlags,
 ) -> UpgradePlan:
     from headgate.compile import compile_job
-    from headgate.runtime.session import session_for_reading
     from headgate.runtime.topics import JobTopics
 
     ui.say("starting Spark to build the graph")
     partitions = parallelism or snapshot.run.parallelism
-    with session_for_reading(parallelism=partitions, brief=True) as spark:
+    with flags.reading(parallelism=partitions, brief=True) as spark:
         compiled = compile_job(job.build(params, spark=spark), spark, parallelism=partitions)
         return plan_upgrade(
             snapshot,

@@ -12,6 +12,7 @@ from headgate.base.still import still
 from headgate.cli.checkpoints import verify_snapshot
 from headgate.cli.common import HELP, Ui, command
 from headgate.cli.control import JobArgument, TimeoutOption, WaitOption, request_and_wait
+from headgate.cli.options import SparkFlags
 from headgate.cli.tables import local_time, number, size, table
 from headgate.home.layout import JobHome
 from headgate.runtime.lease import is_live
@@ -175,7 +176,7 @@ def copy(
 
 def verify(ui: Ui, job: JobArgument, snapshot: SnapArgument) -> None:
     """Check every file of a savepoint against its manifest."""
-    verify_snapshot(ui, _savepoint(ui, job, snapshot))
+    verify_snapshot(ui, _savepoint(ui, job, snapshot), SparkFlags())
 
 
 def delete(

@@ -12,6 +12,7 @@ import typer
 
 from headgate.base.errors import NotFoundError, UsageError
 from headgate.cli.common import HELP, Ui, command
+from headgate.cli.options import SparkArgument, parse_spark_flags
 from headgate.cli.tables import number, size, table
 from headgate.snapshots.hold import held
 from headgate.snapshots.snapshot import Snapshot, find_snapshot
@@ -80,6 +81,7 @@ def get(
     ui: Ui,
     target: TargetArgument,
     step: StepArgument,
+    spark: SparkArgument = None,
     key: Annotated[
         list[str] | None,
         typer.Option("--key", metavar="NAME=VALUE", help="A part of the key; NAME alone is null."),
@@ -91,7 +93,7 @@ def get(
     snapshot = _snapshot(ui, target)
     shape = _shape(snapshot, step, state)
     shape.check_key(step, wanted)
-    with _reader(ui, snapshot, brief=True) as reader:
+    with _reader(ui, snapshot, spark, brief=True) as reader:
         from headgate.state.plain import json_value, plain_rows
 
         rows = json_value(plain_rows(reader.get(step, wanted, state)))
@@ -115,6 +117,7 @@ def scan(
     ui: Ui,
     target: TargetArgument,
     step: StepArgument,
+    spark: SparkArgument = None,
     where: WhereOption = None,
     limit: LimitOption = 20,
     state: StoreOption = "default",
@@ -122,7 +125,7 @@ def scan(
     """Show rows of a step's state."""
     snapshot = _snapshot(ui, target)
     _shape(snapshot, step, state)
-    with _reader(ui, snapshot) as reader:
+    with _reader(ui, snapshot, spark) as reader:
         from headgate.state.plain import json_value, plain_rows
 
         frame = _filtered(reader.frame(step, state), where)
@@ -142,6 +145,7 @@ def diff(
     ui: Ui,
     target: TargetArgument,
     step: StepArgument,
+    spark: SparkArgument = None,
     against: Annotated[
         str, typer.Option("--against", metavar="SNAP", help="The other snapshot.")
     ] = "latest",
@@ -153,7 +157,7 @@ def diff(
     other = find_snapshot(ui.home, against, snapshot.job)
     for one in (snapshot, other):
         _shape(one, step, state)
-    with held(other) as kept, _reader(ui, snapshot) as reader:
+    with held(other) as kept, _reader(ui, snapshot, spark) as reader:
         from headgate.runtime.restore_services import reach
         from headgate.state import StateReader
         from headgate.state.diff import diff_states
@@ -185,6 +189,8 @@ def export(
     ui: Ui,
     target: TargetArgument,
     step: StepArgument,
+    spark: SparkArgument = None,
+    *,
     to: Annotated[
         Path, typer.Option("--to", metavar="FILE", help="A file of JSON lines that is not there.")
     ],
@@ -198,7 +204,7 @@ def export(
     _shape(snapshot, step, state)
     count = 0
     aside = to.with_name(f".{to.name}.aside")
-    with _reader(ui, snapshot) as reader, aside.open("w", encoding="utf-8") as file:
+    with _reader(ui, snapshot, spark) as reader, aside.open("w", encoding="utf-8") as file:
         from headgate.state.plain import in_utc, json_value
 
         frame = _filtered(reader.frame(step, state), where).drop("partition")
@@ -218,14 +224,16 @@ def _snapshot(ui: Ui, target: str) -> Snapshot:
 
 
 @contextmanager
-def _reader(ui: Ui, snapshot: Snapshot, *, brief: bool = False) -> Iterator[StateReader]:
+def _reader(
+    ui: Ui, snapshot: Snapshot, words: list[str] | None, *, brief: bool = False
+) -> Iterator[StateReader]:
     from headgate.runtime.restore_services import reach
-    from headgate.runtime.session import session_for_reading
     from headgate.state import StateReader
 
+    flags = parse_spark_flags(words).for_reading(ui.project)
     ui.say(f"starting Spark to read {snapshot.name}")
     # the job may be running, and retention at work
-    with held(snapshot) as kept, session_for_reading(brief=brief) as spark:
+    with held(snapshot) as kept, flags.reading(brief=brief) as spark:
         reach(spark, kept)
         yield StateReader(spark, kept)
 

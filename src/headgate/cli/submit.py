@@ -17,6 +17,8 @@ from headgate.cli.common import Ui, command
 from headgate.cli.options import parse_spark_flags
 from headgate.cli.run import run_job
 
+# the driver fetches jars of its home and brokers, and the user of a container may have no home
+_JAR_CACHE = "spark.yarn.appMasterEnv.HEADGATE_JAR_CACHE"
 _ENTRY = Path(__file__).parents[1] / "resources" / "submitted.py"
 
 
@@ -83,6 +85,8 @@ def submit_command(
         for archive in archives_of([file.parent] if named is None else map(Path, named), ui.say):
             command = _more(command, "--py-files", str(archive))
         name = file.name
+        if master == "yarn" and _JAR_CACHE not in {**project.spark_conf(), **spark.conf}:
+            command += ["--conf", f"{_JAR_CACHE}=headgate-jars"]
     else:
         environment.setdefault("PYSPARK_PYTHON", os.environ.get("PYSPARK_PYTHON", sys.executable))
         environment["PYSPARK_DRIVER_PYTHON"] = sys.executable

@@ -75,7 +75,7 @@ def serve(
     ui.say(f"{home.url} is shown at {address}")
     ui.data({"home": home.url, "address": address, "read_only": read_only}, lambda: address)
     config = uvicorn.Config(
-        create_app(home, access=access),
+        create_app(home, access=access, conf=ui.project.spark_conf()),
         log_level="warning",
         access_log=False,
         server_header=False,

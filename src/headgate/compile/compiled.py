@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate import jvm
 from headgate.base.errors import GraphError
@@ -25,6 +24,7 @@ from headgate.graph.hidden import CARRIED
 from headgate.graph.model import Graph
 from headgate.graph.operation import RawSource, Shape
 from headgate.graph.plan import BuiltJob, Node
+from headgate.jvm.query import JobQuery
 
 _TICK = "__hg_source:__tick"
 
@@ -57,7 +57,7 @@ class CompiledJob:
     def start(
         self, *, writer: Writer, checkpoint: str, bounded: bool,
         every: timedelta, drain: bool = False, event_time: Mapping[str, Any] | None = None,
-    ) -> StreamingQuery:  # fmt: skip
+    ) -> JobQuery:  # fmt: skip
         """Start the query for a run; a bounded one ends when it has read what is there.
 
         With `drain` event time ends then: every window is closed. `event_time` is how far the

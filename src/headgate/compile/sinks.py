@@ -46,7 +46,7 @@ def sink_row(arrival: Arrival) -> DataFrame:
     # whether a change deletes is a part of the record
     told = [F.col(DELETED)] if DELETED in arrival.rows.columns else []
     rows = arrival.rows.drop(*hidden) if hidden else arrival.rows
-    if not made:
+    if not made and not told:
         return rows
     types = arrival.node.schemas["parts"]
     if (key := made.get("key")) is not None:

@@ -3,7 +3,9 @@
 from headgate.connectors.address import Topic, topic
 from headgate.connectors.base import Sink, Source, StartPosition
 from headgate.connectors.console import ConsoleSink
+from headgate.connectors.delta import DeltaSink
 from headgate.connectors.files import FilesSink
+from headgate.connectors.jdbc.sink import JdbcSink
 from headgate.connectors.kafka.sink import KafkaSink
 from headgate.connectors.kafka.source import KafkaSource
 from headgate.connectors.log.connector import LogSink, LogSource
@@ -14,8 +16,10 @@ from headgate.connectors.python import Batch, ForeachBatchSink, PythonSink
 __all__ = [
     "Batch",
     "ConsoleSink",
+    "DeltaSink",
     "FilesSink",
     "ForeachBatchSink",
+    "JdbcSink",
     "KafkaSink",
     "KafkaSource",
     "LogSink",

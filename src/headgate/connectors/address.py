@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType
@@ -37,7 +37,9 @@ from headgate.connectors.pulsar.source import PulsarSource
 _KAFKA_SOURCE_FIELDS = ("format", "metadata")
 _PULSAR_SOURCE_FIELDS = ("subscription", "format", "metadata", "compacted")
 _PULSAR_SINK_FIELDS = ("value", "delivery", "properties", "event_time", "order_by")
-_KAFKA_SINK_FIELDS = ("value", "delivery", "transaction_timeout", "headers", "timestamp")
+_KAFKA_SINK_FIELDS = (
+    "value", "delivery", "transaction_timeout", "headers", "timestamp", "format",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,10 @@ class Topic(Source, Sink):
     def decoding(self) -> Decoding:
         return self._source.decoding()
 
+    @property
+    def gives_changes(self) -> bool:
+        return self._source.gives_changes
+
     def describe(self) -> str:
         return self.address
 
@@ -75,6 +81,10 @@ class Topic(Source, Sink):
 
     def records(self, spark: SparkSession, *, table: bool) -> DataFrame:
         return self._source.records(spark, table=table)
+
+    @property
+    def positions_are_offsets(self) -> bool:
+        return self._source.positions_are_offsets
 
     @property
     def keeps_unread(self) -> bool:
@@ -184,7 +194,7 @@ class Topic(Source, Sink):
             schema,
             self.start,
             own.get("subscription"),
-            cast(Literal["json", "raw"], own.get("format", "json")),
+            cast(Format, own.get("format", "json")),
             own.get("metadata", ()),
             compacted == "true",
             others,
@@ -239,9 +249,15 @@ def topic(
 ) -> Topic:
     """A topic by its address; options are those of the system that it lives in.
 
+    `format` says how values hold the columns: "json" by default, "avro", "csv", "text", "raw",
+    "debezium-json" or "debezium-avro". With a `registry` values name the schema that it keeps.
+
     >>> topic("log:data/orders", schema="id BIGINT").describe()
     'log:data/orders'
     >>> topic("kafka://localhost:9092/orders", schema="id BIGINT", max_records="10000").address
+    'kafka://localhost:9092/orders'
+    >>> topic("kafka://localhost:9092/orders", schema="id BIGINT", format="avro",
+    ...     registry="https://registry:8081", registry_credentials="app:s3same-open").address
     'kafka://localhost:9092/orders'
     """
     protect_address(address)  # it may be refused, with its text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -31,7 +31,9 @@ StartPosition: TypeAlias = Literal["earliest", "latest"] | datetime | Mapping[in
 >>> hg.topic("kafka://localhost:9092/orders", schema="id BIGINT", start={0: 100, 1: 250}).start[1]
 250
 """
-Format: TypeAlias = Literal["json", "avro", "raw"]
+Format: TypeAlias = Literal[
+    "json", "avro", "protobuf", "raw", "text", "csv", "debezium-json", "debezium-avro"
+]
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,11 @@ class Decoding:
     The last columns of the source's struct are its `metadata`: (column, part of the record).
     """
 
-    format: Format = "json"
+    format: str = "json"
+    """The name of the kernel's decoder."""
     metadata: Sequence[tuple[str, str]] = ()
-    avro_schema: str | None = None
-    avro_framing: Literal["none", "confluent"] = "none"
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """What else the decoder needs; some of it may be secret."""
 
 
 class Source:
@@ -61,6 +64,11 @@ class Source:
     def decoding(self) -> Decoding:
         """How the value is read, and what else of a record becomes columns."""
         return Decoding()
+
+    @property
+    def gives_changes(self) -> bool:
+        """Whether a record may replace or delete the row of its key."""
+        return False
 
     def describe(self) -> str:
         """An address that people recognise."""
@@ -86,6 +94,11 @@ class Source:
     def cluster(self, spark: SparkSession) -> tuple[str, str] | None:
         """The servers of the address, and the id of the Kafka cluster that they lead to."""
         return None
+
+    @property
+    def positions_are_offsets(self) -> bool:
+        """Whether the positions of its rows have their partitions and offsets."""
+        return True
 
     @property
     def keeps_unread(self) -> bool:
@@ -150,6 +163,11 @@ class Sink:
         """Whether it knows keys, and can write that the row of a key is deleted."""
         return False
 
+    def key_text(self, columns: Sequence[str]) -> str:
+        """How a key of these columns is written in the job's code, where the sink takes changes."""
+        names = ", ".join(columns)
+        return f"'{names}'" if len(columns) == 1 else f"'to_json(struct({names}))'"
+
     @property
     def by_task(self) -> bool:
         """Whether each task commits its own part, so that a task's rows must never change."""
@@ -174,6 +192,10 @@ class Sink:
 
     def check_rows(self, rows: StructType) -> None:
         """Raise if rows with these columns can never be written."""
+
+    def with_rows(self, rows: StructType) -> Sink:
+        """The sink for rows with these columns, if what it asks its system depends on them."""
+        return self
 
     def prepare(self, spark: SparkSession) -> Sequence[str]:
         """Make the sink's system ready for a run, or raise; what was changed there, in sentences.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import time
 from collections import deque
-from collections.abc import Generator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, Protocol, TypeAlias
 
 from headgate.base.durations import spell_duration
-from headgate.base.errors import HeadgateError
+from headgate.base.errors import HeadgateError, UsageError
 from headgate.connectors.records import Record
 
 Place: TypeAlias = Literal["earliest", "latest"] | datetime
@@ -20,6 +20,9 @@ Place: TypeAlias = Literal["earliest", "latest"] | datetime
 
 Offset: TypeAlias = int | str
 """A record's place in its partition: a number, or Pulsar's `ledger:entry:batch`."""
+
+
+AppendAll: TypeAlias = Callable[[Sequence[Record]], None]
 
 
 @dataclass(frozen=True)
@@ -167,6 +170,16 @@ class TopicClient(Protocol):
     def append(self, records: Sequence[Record], *, partition: int | None = None) -> None:
         """Append records, and return when all of them are acknowledged."""
 
+    def alone(self) -> AbstractContextManager[AppendAll]:
+        """Append as the only one who does it so: what is given at once is there as one, or not.
+
+        When it begins, nothing of one who was killed in the middle is still on its way.
+        """
+        raise UsageError(
+            "a Pulsar topic cannot be appended to so that nothing comes twice",
+            remedy="use a topic of Kafka, or a log",
+        )
+
     def read(
         self, start: Place, *, committed: bool = True, follow: bool = False
     ) -> Generator[TopicRecord | None, None, None]:
@@ -197,12 +210,17 @@ class TopicClient(Protocol):
 def as_text(data: bytes | str | None) -> str | None:
     """Bytes as text, or in base64 if they are none.
 
-    >>> as_text("é".encode()), as_text(bytes([255]))
-    ('é', 'base64:/w==')
+    A text that begins like base64 is written so as well: the bytes can be had back from any.
+
+    >>> as_text("é".encode()), as_text(bytes([255])), as_text(b"base64:")
+    ('é', 'base64:/w==', 'base64:YmFzZTY0Og==')
     """
     if data is None or isinstance(data, str):
         return data
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return "base64:" + base64.b64encode(data).decode()
+    if not data.startswith(_ENCODED):
+        with suppress(UnicodeDecodeError):
+            return data.decode()
+    return (_ENCODED + base64.b64encode(data)).decode()
+
+
+_ENCODED = b"base64:"

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -24,8 +24,16 @@ _MEMORY_HINT, _DISK_HINT = 4 * _GIB, 5 * _GIB
 _OLDEST_PYTHON = (3, 11)
 
 
-def run_checks(home: str | None = None, live: bool = False) -> list[Check]:
+def run_checks(
+    home: str | None = None,
+    live: bool = False,
+    *,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> list[Check]:
     """Look at everything once; `live` also starts Java, writes to a remote home, asks brokers.
+
+    `master` and `conf` are for the Spark that writes there.
 
     >>> [check.name for check in run_checks()][:3]
     ['python', 'java', 'pyspark']
@@ -43,7 +51,7 @@ def run_checks(home: str | None = None, live: bool = False) -> list[Check]:
     ]
     return [
         *(check() for check in checks),
-        *_home(home, live),
+        *_home(home, live, master, conf or {}),
         _memory(),
         _disk(home),
         *(_brokers(home) if live else ()),
@@ -168,9 +176,9 @@ def _connect() -> Check:
     return Check("spark_connect", True, "not in use (it is not supported)")
 
 
-def _home(home: str, live: bool) -> list[Check]:
+def _home(home: str, live: bool, master: str | None, conf: Mapping[str, str]) -> list[Check]:
     if "://" in home and not home.startswith("file:"):
-        return list(remote_checks(home, live))
+        return list(remote_checks(home, live, master=master, conf=conf))
     return [_folder(Path(open_files(home).url))]
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from headgate.base.errors import HeadgateError
 from headgate.doctor.check import Check
 from headgate.home.files import Files, open_files
 
 
-def remote_checks(home: str, live: bool) -> Iterator[Check]:
+def remote_checks(
+    home: str, live: bool, *, master: str | None = None, conf: Mapping[str, str] | None = None
+) -> Iterator[Check]:
     """Whether the address can be opened; `live`: whether both sides write, and conditions hold.
 
     >>> [check.detail for check in remote_checks("memory://doctor_doc", live=False)]
@@ -33,7 +35,7 @@ def remote_checks(home: str, live: bool) -> Iterator[Check]:
         return
     yield Check("home", True, f"{home} is writable")
     if files.conditional:
-        yield _by_spark(files)
+        yield _by_spark(files, master, conf or {})
 
 
 _CONDITIONS = "use a store that checks If-None-Match and If-Match when it writes an object"
@@ -59,13 +61,13 @@ def _tried(files: Files) -> str | None:
         files.delete(name)
 
 
-def _by_spark(files: Files) -> Check:
+def _by_spark(files: Files, master: str | None, conf: Mapping[str, str]) -> Check:
     from headgate import jvm
     from headgate.runtime.session import session_for_reading
 
     remedy = "let Spark reach the store as Python does: see docs/deploy/s3.md"
     try:
-        with session_for_reading() as spark:
+        with session_for_reading(master=master, conf=conf) as spark:
             jvm.need_store(spark, files.url)
             wrong = jvm.try_store(spark, files.location(f".doctor-{uuid.uuid4().hex}"))
     except Exception as error:

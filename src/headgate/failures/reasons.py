@@ -64,7 +64,23 @@ class Reason(Enum):
         True,
         "mount it for writing; the job goes on by itself if it has a restart strategy",
     )
-    STORAGE = ("files could not be written or read", True, "check the disk and its permissions")
+    STORAGE = (
+        "files could not be written or read",
+        True,
+        "check the disk or the file system, and the rights of this user there",
+    )
+    STORE_UNREACHABLE = (
+        "the object store did not do what it was asked",
+        True,
+        "see that the bucket is there, and that driver and executors reach it: "
+        "headgate doctor --live",
+    )
+    STORE_DENIED = (
+        "the object store does not let the job in",
+        False,
+        "check the credentials of driver and executors, and their rights to list, read, write and "
+        "delete objects",
+    )
     DRIVER_GONE = ("Spark's JVM is gone", True, "start again; the log of Spark may tell why")
     HOME_UNSEEN = (
         "an executor does not see the home",
@@ -76,6 +92,11 @@ class Reason(Enum):
         "another process has taken the job over",
         False,
         "see which process drives it now with headgate show",
+    )
+    BATCH_TAKEN = (
+        "another process has planned or finished this batch",
+        True,
+        "see who drives the job with headgate show; its next start goes on from what is there",
     )
     CRASH_ASKED = ("a test asked for a crash", False, "start again")
     RECORD_TOO_LARGE = (
@@ -121,6 +142,21 @@ class Reason(Enum):
         False,
         "give each sink a folder of its own",
     )
+    DELTA_SCHEMA = (
+        "the rows do not fit the Delta table",
+        False,
+        "select and cast the columns as the table has them; evolve=True adds those that it lacks",
+    )
+    DELTA_PATH = (
+        "a Delta table cannot be written or read",
+        True,
+        "see that its path is there for the driver and the executors, and may be written",
+    )
+    DELTA_CONFLICT = (
+        "another writer changed the Delta table at the same time",
+        True,
+        "start again if the job has not: the batch is then written to the table as it is now",
+    )
     BATCH_TIMEOUT = (
         "a batch took longer than Checkpoints.timeout allows",
         True,
@@ -132,12 +168,63 @@ class Reason(Enum):
         "raise transaction_timeout of the sinks, or take fewer records a batch with max_records",
     )
     KAFKA = ("Kafka refused a request", True, "run with --debug to see all that Kafka said")
+    REGISTRY_UNREACHABLE = (
+        "the schema registry does not answer",
+        True,
+        "see that it runs and can be reached from the driver and the executors",
+    )
+    REGISTRY_REFUSED = (
+        "the schema registry refuses a request",
+        False,
+        "check its address, registry_credentials, and the rights to the subject",
+    )
+    SCHEMA_MISFIT = (
+        "the schema of a sink's rows does not go with that of its subject",
+        False,
+        "keep the columns compatible, write to another subject, or change its compatibility",
+    )
     DEDUPLICATION_OFF = (
         "a Pulsar topic does not drop duplicates, so the job's sink cannot be exactly once",
         False,
         "switch deduplication on for the topic or its namespace, or say delivery='at_least_once'",
     )
     PULSAR = ("Pulsar refused a request", True, "run with --debug to see all that Pulsar said")
+    DATABASE_UNREACHABLE = (
+        "the database does not answer",
+        True,
+        "see that it runs and can be reached from the driver and the executors",
+    )
+    DATABASE_DENIED = (
+        "the database does not let the job in",
+        False,
+        "check user, password and rights: the job writes its tables and headgate_batches and "
+        "headgate_outputs, and creates the latter two unless they are there",
+    )
+    TABLE_MISSING = (
+        "a table is not there",
+        False,
+        "create it, or let the sink do so with create=True",
+    )
+    TABLE_UNFIT = (
+        "a table does not fit the rows of its sink",
+        False,
+        "alter the table, or cast, rename or drop columns on the way to the sink",
+    )
+    CONSTRAINT_VIOLATED = (
+        "a table's constraint refuses a row",
+        False,
+        "correct such rows on the way to the sink, or the constraint",
+    )
+    VALUE_REFUSED = (
+        "a value does not fit its column",
+        False,
+        "widen the column, or correct the value on the way to the sink",
+    )
+    DATABASE = (
+        "the database refused a statement",
+        True,
+        "run with --debug to see all that it said",
+    )
     STEP_TWICE = ("a step would have run twice", False, "report this: it is a defect of Headgate")
     UNKNOWN = ("the query failed", True, "run with --debug to see all that Spark said")
 

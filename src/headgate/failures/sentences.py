@@ -131,6 +131,15 @@ def _folder_taken(fields: Fields) -> Failure:
     return Failure(Reason.FOLDER_TAKEN, sentence, fields.get("sink"))
 
 
+def _delta(reason: Reason) -> Callable[[Fields], Failure]:
+    def failure(fields: Fields) -> Failure:
+        said = shortened(str(fields.get("text") or "no reason was given"))
+        sentence = f"{reason.text} {fields.get('path')}: {said}"
+        return Failure(reason, sentence, fields.get("sink"))
+
+    return failure
+
+
 def _handler(fields: Fields) -> Failure:
     reason = python_reason(str(fields.get("error")))
     frames = tuple(fields.get("frames") or ())
@@ -155,9 +164,26 @@ def _lease(fields: Fields) -> Failure:
     return Failure(Reason.LEASE_LOST, str(fields.get("text") or Reason.LEASE_LOST.text))
 
 
+def _batch_taken(fields: Fields) -> Failure:
+    return Failure(Reason.BATCH_TAKEN, f"{Reason.BATCH_TAKEN.text}: {fields.get('path')} is there")
+
+
 def _crash(fields: Fields) -> Failure:
     at = f"{fields.get('point')} of batch {fields.get('batch')}"
     return Failure(Reason.CRASH_ASKED, f"{Reason.CRASH_ASKED.text}: {at}")
+
+
+def _registry(reason: Reason) -> Callable[[Fields], Failure]:
+    def told(fields: Fields) -> Failure:
+        status = f"{fields['status']} for {fields.get('path')}: " if "status" in fields else ""
+        said = shortened(str(fields.get("text")))
+        return Failure(reason, f"{reason.text} ({fields.get('url')}): {status}{said}")
+
+    return told
+
+
+def _misfit(fields: Fields) -> Failure:
+    return Failure(Reason.SCHEMA_MISFIT, str(fields.get("text")))
 
 
 def _unseen(fields: Fields) -> Failure:
@@ -182,13 +208,20 @@ _BY_FIELDS: dict[str | None, Callable[[Fields], Failure]] = {
     "SINK_AHEAD": _ahead,
     "OUTPUT_TAKEN": _taken,
     "FOLDER_TAKEN": _folder_taken,
+    "DELTA_SCHEMA": _delta(Reason.DELTA_SCHEMA),
+    "DELTA_PATH": _delta(Reason.DELTA_PATH),
+    "DELTA_CONFLICT": _delta(Reason.DELTA_CONFLICT),
     "HANDLER": _handler,
     "PYTHON_WORKER": _worker,
     "BATCH_TIMEOUT": _batch_timeout,
     "STEP_TWICE": _twice,
     "LEASE_LOST": _lease,
+    "BATCH_TAKEN": _batch_taken,
     "CRASH": _crash,
     "HOME_UNSEEN": _unseen,
+    "REGISTRY_UNREACHABLE": _registry(Reason.REGISTRY_UNREACHABLE),
+    "SCHEMA_MISFIT": _misfit,
+    "REGISTRY_REFUSED": _registry(Reason.REGISTRY_REFUSED),
 }
 # Codes that have another name than their reason.
 _NAMED = {
@@ -196,4 +229,5 @@ _NAMED = {
     "STATE_TYPE": Reason.STATE_SCHEMA,
     "STATE_KEYS": Reason.STATE_SCHEMA,
     "AVRO_SCHEMA": Reason.EXPRESSION,
+    "PROTOBUF_SCHEMA": Reason.EXPRESSION,
 }

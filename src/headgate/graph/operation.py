@@ -19,6 +19,7 @@ from headgate.graph.kinds import KINDS
 if TYPE_CHECKING:
     from headgate.graph.carried import Carrying
     from headgate.graph.compiling import Compiling
+    from headgate.graph.letters import Letters
     from headgate.graph.plan import Node
 
 RawSource: TypeAlias = Source | Callable[[SparkSession], DataFrame]
@@ -194,6 +195,15 @@ class Operation:
     def side_name(self, declared: object) -> str | None:
         """The side output that an object, such as a declared SideOutput, stands for."""
         return None
+
+    def letters(self, output: str) -> Letters | None:
+        """How rows of a side output become dead letters, if they are lost where nobody reads it."""
+        return None
+
+    @property
+    def passes_rows(self) -> bool:
+        """Whether its rows are those of its first input as they came, of which it keeps none."""
+        return False
 
     def check_reader(self, node: Node, output: str, reader: str) -> None:
         """Raise if a step cannot read an output."""

@@ -30,6 +30,10 @@ class Node:
     changes: tuple[str, ...] | None = None
     """If the rows of its output are changes: the columns by which one replaces another."""
 
+    def changes_of(self, output: str) -> tuple[str, ...] | None:
+        """The same for one of its outputs: what goes aside is no change."""
+        return self.changes if output == "out" else None
+
 
 @dataclass(frozen=True)
 class BuiltJob:
@@ -61,6 +65,8 @@ class Plan:
     nodes: list[Node] = field(default_factory=list)
     used_params: set[str] = field(default_factory=set)
     secrets: set[str] = field(default_factory=set)
+    collects: bool = False
+    """Whether the job has a topic for dead letters."""
     changing: dict[str, str] = field(default_factory=dict)
     """Steps with an expression that gives another value when a batch is replayed."""
 
@@ -143,7 +149,7 @@ class Plan:
         for edge in step.inputs:
             before = self.node(edge.step)
             before.operation.check_reader(before, edge.output, name)
-            if before.changes is not None and not operation.takes_changes:
+            if before.changes_of(edge.output) is not None and not operation.takes_changes:
                 raise changes_refused(edge.step, name, operation.kind)
         protect_settings(_settings(operation))
         node = Node(step, operation, schemas, None if changes is None else tuple(changes))

@@ -36,6 +36,11 @@ class Port:
         return self.schema.names
 
     @property
+    def changes(self) -> tuple[str, ...] | None:
+        """If they are changes: the columns by which one replaces another."""
+        return self.node.changes_of(self.output)
+
+    @property
     def edge(self) -> Edge:
         """The rows as an input of another step."""
         return Edge(self.node.step.id, self.output)

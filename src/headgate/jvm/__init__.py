@@ -6,6 +6,7 @@
 from headgate.jvm.brokers import (
     guard_topics,
     kafka_cluster_id,
+    kafka_create_lasting,
     kafka_open_transactions,
     kafka_topic_ids,
     kafka_topics,
@@ -13,6 +14,7 @@ from headgate.jvm.brokers import (
     need_pulsar,
     pulsar_topics,
 )
+from headgate.jvm.databases import jdbc_check, jdbc_create, need_postgresql
 from headgate.jvm.failure import explain_failure, failure_report, failure_text
 from headgate.jvm.frames import (
     carry,
@@ -20,6 +22,7 @@ from headgate.jvm.frames import (
     count,
     is_chain,
     name_of,
+    newest,
     nondeterministic_part,
     normal_keys,
     numbered,
@@ -32,6 +35,7 @@ from headgate.jvm.frames import (
     split,
     stateful_part,
     tee,
+    with_batch_time,
 )
 from headgate.jvm.gateway import (
     CLOCK_OFFSET,
@@ -49,19 +53,13 @@ from headgate.jvm.gateway import (
 )
 from headgate.jvm.operators import (
     aggregate,
-    count_window,
     decode,
     dedupe,
     join,
     lookup,
     lookup_as_of,
-    needs_order,
     process,
-    replayable,
     top,
-    unkeyed,
-    window,
-    window_problem,
 )
 from headgate.jvm.python_sinks import write_with
 from headgate.jvm.query import (
@@ -77,6 +75,7 @@ from headgate.jvm.query import (
     trigger_now,
     unfence,
 )
+from headgate.jvm.registry import avro_schema_of, record_name, registry_subject
 from headgate.jvm.sinks import (
     await_readable,
     committed_batches,
@@ -86,6 +85,15 @@ from headgate.jvm.sinks import (
 )
 from headgate.jvm.state import rewrite_state, state_get, state_layout, state_rows, verify_files
 from headgate.jvm.stores import need_store, try_store
+from headgate.jvm.windows import (
+    count_window,
+    needs_order,
+    replayable,
+    unkeyed,
+    window,
+    window_problem,
+    window_top,
+)
 
 __all__ = [
     "CLOCK_OFFSET",
@@ -101,6 +109,7 @@ __all__ = [
     "WATERMARKS",
     "aggregate",
     "arm_crash",
+    "avro_schema_of",
     "await_readable",
     "await_sections",
     "carry",
@@ -120,8 +129,11 @@ __all__ = [
     "home_probe",
     "is_chain",
     "jar",
+    "jdbc_check",
+    "jdbc_create",
     "join",
     "kafka_cluster_id",
+    "kafka_create_lasting",
     "kafka_open_transactions",
     "kafka_topic_ids",
     "kafka_topics",
@@ -129,9 +141,11 @@ __all__ = [
     "lookup_as_of",
     "name_of",
     "need_kafka",
+    "need_postgresql",
     "need_pulsar",
     "need_store",
     "needs_order",
+    "newest",
     "nondeterministic_part",
     "normal_keys",
     "numbered",
@@ -141,6 +155,8 @@ __all__ = [
     "prototype",
     "pulsar_topics",
     "quoted",
+    "record_name",
+    "registry_subject",
     "replayable",
     "rewrite_state",
     "select",
@@ -165,5 +181,7 @@ __all__ = [
     "verify_files",
     "window",
     "window_problem",
+    "window_top",
+    "with_batch_time",
     "write_with",
 ]

@@ -52,6 +52,12 @@ def kafka_topics(
     return found
 
 
+def kafka_create_lasting(spark: SparkSession, client: Mapping[str, str], topic: str) -> bool:
+    """Make a topic of one partition that keeps all, unless it is there; whether it was made."""
+    need_kafka(spark)
+    return bool(_kafka(spark).createLasting(json.dumps(dict(client)), topic))
+
+
 def kafka_topic_ids(
     spark: SparkSession, client: Mapping[str, str], topic: str, *, is_pattern: bool
 ) -> dict[str, Any]:

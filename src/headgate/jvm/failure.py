@@ -19,6 +19,7 @@ _DISKS = {
     errno.EDQUOT: "DISK_FULL",
     errno.EROFS: "READ_ONLY",
 }
+_DENIED = ("PermissionDeniedError", "UnauthenticatedError")
 # a call into the JVM that gets no answer
 _NO_ANSWER = (Py4JNetworkError, ConnectionRefusedError, ConnectionResetError, BrokenPipeError)
 
@@ -76,6 +77,10 @@ def _from_kernel(java: JavaObject) -> Report | None:
 
 def _storage(error: StorageError) -> Report:
     """A file of the home that the driver could not read or write."""
+    for one in _chain(error):
+        if type(one).__module__.startswith("obstore"):  # the client of all object stores
+            denied = type(one).__name__ in _DENIED
+            return Report("STORE_DENIED" if denied else "STORE_UNREACHABLE", said=error.message)
     numbers = (one.errno for one in _chain(error) if isinstance(one, OSError))
     code = next((_DISKS[number] for number in numbers if number in _DISKS), None)
     return Report(code or "STORAGE", said=error.message)

@@ -114,11 +114,27 @@ def count(df: DataFrame, step: str, output: str) -> DataFrame:
     )
 
 
+def with_batch_time(df: DataFrame, name: str) -> DataFrame:
+    """The rows with the time of their batch, which a replay of the batch finds again."""
+    return as_frame(
+        kernel_api(df.sparkSession, "FrameApi").withBatchTime(java_frame(df), name), df.sparkSession
+    )
+
+
 def observe(df: DataFrame, source: str, at: str) -> DataFrame:
     """Let a source's watermark follow the times in a column of its rows."""
     return as_frame(
         kernel_api(df.sparkSession, "FrameApi").observe(java_frame(df), source, at), df.sparkSession
     )
+
+
+def newest(df: DataFrame, keys: Sequence[str], *, position: str, bad: str) -> DataFrame:
+    """The newest change of each key in a batch, and records that did not parse."""
+    spark = df.sparkSession
+    made = kernel_api(spark, "FrameApi").newest(
+        java_frame(df), java_list(spark, keys), position, bad
+    )
+    return as_frame(made, spark)
 
 
 def split(

@@ -1,4 +1,4 @@
-"""The kernel's operators on DataFrames: decode, lookup, windows, joins and process functions."""
+"""The kernel's operators on DataFrames: decode, lookup, aggregates, joins, process functions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pyspark.errors import IllegalArgumentException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructType
 
 from headgate.base.errors import GraphError
@@ -32,13 +32,13 @@ def decode(
     key_columns: Sequence[str] = (),
     format: str = "json",
     metadata: Sequence[tuple[str, str]] = (),
-    avro_schema: str | None = None,
-    avro_framing: str = "none",
+    **settings: object,
 ) -> DataFrame:
     """Raw records as rows of the schema, with `__hg_position`, `__hg_deleted` and `__hg_bad`.
 
     `schema` has the value's columns, then those of `metadata`: pairs of a column's name and the
-    record's part in it (key, topic, partition, offset, timestamp or headers).
+    record's part in it (key, topic, partition, offset, timestamp or headers). `settings` are what
+    the format needs: `avro_schema`, `registry` and the like.
     """
     spark = raw.sparkSession
     spec = {
@@ -50,17 +50,17 @@ def decode(
         "key_columns": list(key_columns),
         "format": format,
         "metadata": [list(pair) for pair in metadata],
-        "avro_schema": avro_schema,
-        "avro_framing": avro_framing,
+        **settings,
     }
     api = kernel_api(spark, "DecodeApi")
     try:
         return as_frame(api.apply(java_frame(raw), json.dumps(spec)), spark)
     except IllegalArgumentException as error:
         report = failure_report(error)
-        if report.code != "AVRO_SCHEMA":
+        if report.code not in ("AVRO_SCHEMA", "PROTOBUF_SCHEMA"):
             raise
-        remedy = "correct the Avro schema or the source's columns"
+        what = "Avro schema" if report.code == "AVRO_SCHEMA" else "descriptor"
+        remedy = f"correct the {what} or the source's columns"
         raise GraphError(str(report.fields["text"]), step=step, remedy=remedy) from error
 
 
@@ -152,92 +152,6 @@ def lookup_as_of(
     return as_frame(java, spark)
 
 
-def window_problem(aggregated: DataFrame) -> str | None:
-    """What makes aggregates unfit for windows, in words."""
-    found = _window_api(aggregated.sparkSession).problem(java_frame(aggregated))
-    return None if found is None else str(found)
-
-
-def needs_order(aggregated: DataFrame) -> bool:
-    """Whether one of these aggregates depends on the places of rows."""
-    return bool(_window_api(aggregated.sparkSession).needsOrder(java_frame(aggregated)))
-
-
-def replayable(aggregated: DataFrame, *, ordered: bool) -> DataFrame:
-    """The aggregation as a step does it: most of its values are the same in a replay.
-
-    With `ordered` the step knows the places of rows.
-    """
-    spark = aggregated.sparkSession
-    return as_frame(_window_api(spark).replayable(java_frame(aggregated), ordered), spark)
-
-
-def window(
-    stream: DataFrame,
-    *,
-    spec: Mapping[str, Any],
-    keys: Sequence[str],
-    names: Sequence[str],
-    time: str,
-    position: str,
-    aggregates: Sequence[Column],
-    conditions: Sequence[Column],
-    late_row: Sequence[str] | None,
-    late: str,
-) -> DataFrame:
-    """The windows of a keyed stream; a late row is in the column `late`, null in all others.
-
-    Without `late_row`, the columns of such a row, late rows are only counted. The column `time` is
-    in the result as well: a window's rows have the time of its end. Aggregates that depend on the
-    order of rows go by the batch, `position` and `time`, as far as the stream has them.
-    """
-    spark = stream.sparkSession
-    java = _window_api(spark).apply(
-        java_frame(stream),
-        json.dumps(dict(spec)),
-        java_list(spark, keys),
-        java_list(spark, names),
-        time,
-        position,
-        java_list(spark, [java_column(c) for c in aggregates]),
-        java_list(spark, [java_column(c) for c in conditions]),
-        None if late_row is None else java_list(spark, late_row),
-        time,
-        late,
-    )
-    return as_frame(java, spark)
-
-
-def count_window(
-    stream: DataFrame,
-    *,
-    spec: Mapping[str, Any],
-    keys: Sequence[str],
-    names: Sequence[str],
-    position: str,
-    time: str,
-    aggregates: Sequence[Column],
-) -> DataFrame:
-    """Windows of so many rows of each key, in the order of `position`.
-
-    A window's times are those of its first and last row, if the stream has the column `time`.
-    """
-    spark = stream.sparkSession
-    java = _window_api(spark).counted(
-        java_frame(stream),
-        spec["step"],
-        spec["size"],
-        spec["every"],
-        java_list(spark, keys),
-        java_list(spark, names),
-        position,
-        time if time in stream.columns else None,
-        java_list(spark, [java_column(c) for c in aggregates]),
-        time,
-    )
-    return as_frame(java, spark)
-
-
 def aggregate(
     stream: DataFrame,
     *,
@@ -302,12 +216,6 @@ def top(
     return as_frame(java, spark)
 
 
-def unkeyed(stream: DataFrame, name: str) -> DataFrame:
-    """The stream with a key, under a name, that is the same for all rows."""
-    spark = stream.sparkSession
-    return as_frame(_window_api(spark).unkeyed(java_frame(stream), name), spark)
-
-
 def process(
     stream: DataFrame, function: Callable[[Iterator[Any]], Iterator[Any]], spec: Mapping[str, Any]
 ) -> DataFrame:
@@ -366,7 +274,3 @@ def dedupe(
         mark,
     )
     return as_frame(java, spark)
-
-
-def _window_api(spark: SparkSession) -> Any:
-    return kernel_api(spark, "WindowApi")

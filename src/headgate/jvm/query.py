@@ -17,6 +17,23 @@ from headgate.jvm.gateway import (
 )
 
 
+class JobQuery(StreamingQuery):
+    """A job's query: PySpark's, with one call for all that is new."""
+
+    def __init__(self, java: Any, api: Any) -> None:
+        super().__init__(java)
+        self._api = api
+
+    def progress_after(self, batch: int, triggered: str) -> list[dict[str, Any]]:
+        """What was reported after the trigger of that number and time, oldest first.
+
+        PySpark's `recentProgress` reads all of the last thousand reports, each with a call.
+        """
+        reports = self._api.progressAfter(self._jsq, batch, triggered)
+        found: list[dict[str, Any]] = json.loads(reports)
+        return found
+
+
 def settings(spark: SparkSession) -> dict[str, str]:
     """All settings of Spark's application.
 
@@ -35,7 +52,7 @@ def start(
     every: timedelta | None,
     drain: bool = False,
     event_time: Mapping[str, Any] | None = None,
-) -> StreamingQuery:
+) -> JobQuery:
     """Start a job's query; without `every` it ends when it has read what is there.
 
     With `drain` event time ends then, in a batch of its own that closes every window. `event_time`
@@ -44,25 +61,18 @@ def start(
     """
     millis = -1 if every is None else round(every.total_seconds() * 1000)
     time = json.dumps(event_time) if event_time else ""
-    java = kernel_api(df.sparkSession, "QueryApi").start(
-        java_frame(df), name, checkpoint, spec, millis, drain, time
-    )
-    return StreamingQuery(java)
+    api = kernel_api(df.sparkSession, "QueryApi")
+    return JobQuery(api.start(java_frame(df), name, checkpoint, spec, millis, drain, time), api)
 
 
 def stop_after_batch(query: Any) -> None:
     """Let the query's running batch end, and start no other."""
-    # not the active session: that is one per thread, and any thread may stop a job
-    context = SparkContext._active_spark_context
-    assert context is not None, "a running query has a context"
-    kernel_api(context, "QueryApi").stopAfterBatch(str(query.runId))
+    kernel_api(_context(), "QueryApi").stopAfterBatch(str(query.runId))
 
 
 def trigger_now(query: Any) -> None:
     """Let the query's next batch begin now, not at the end of its interval."""
-    context = SparkContext._active_spark_context
-    assert context is not None, "a running query has a context"
-    kernel_api(context, "QueryApi").triggerNow(str(query.runId))
+    kernel_api(_context(), "QueryApi").triggerNow(str(query.runId))
 
 
 def await_sections(spark: SparkSession, lock_file: str, timeout: float) -> bool:
@@ -106,3 +116,10 @@ def disarm_crash(spark: SparkSession, run: str) -> None:
 def forget(spark: SparkSession, query_run_id: str) -> None:
     """Drop what the kernel keeps of a query that ended."""
     kernel_api(spark, "QueryApi").forget(query_run_id)
+
+
+def _context() -> SparkContext:
+    # not the active session: that is one per thread, and any thread may watch or stop a job
+    context = SparkContext._active_spark_context
+    assert context is not None, "a running query has a context"
+    return context

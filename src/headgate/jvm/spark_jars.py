@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import zipfile
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -59,7 +61,12 @@ def find_spark_jars(*, honour_spark_home: bool = True) -> SparkJars:
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise HeadgateError("pyspark is not installed", remedy="pip install headgate brings it")
-    return _read(Path(spec.origin).parent / "jars", remedy="install pyspark again")
+    folder = Path(spec.origin).parent
+    if not folder.is_dir():
+        # YARN puts a pyspark.zip before the installed one, and that has no jars
+        with suppress(PackageNotFoundError):
+            folder = Path(str(distribution("pyspark").locate_file("pyspark")))
+    return _read(folder / "jars", remedy="install pyspark again")
 
 
 def read_kernel_jar(path: Path = KERNEL_JAR) -> KernelJar | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -22,6 +22,11 @@ from headgate.graph.plan import BuiltJob
 _PATIENCE_SECONDS = 8.0
 _ANSWER_SECONDS = 3.0
 _PAUSE_SECONDS = 0.5
+_MAY_COME_BACK = (
+    Reason.BROKER_UNREACHABLE,
+    Reason.DATABASE_UNREACHABLE,
+    Reason.REGISTRY_UNREACHABLE,
+)
 
 
 def findings(built: BuiltJob, spark: SparkSession) -> Iterator[tuple[Step, Finding]]:
@@ -30,7 +35,7 @@ def findings(built: BuiltJob, spark: SparkSession) -> Iterator[tuple[Step, Findi
     A broker that does not answer is probed once, with a small request: clients of Kafka and Pulsar
     try for half a minute and more before they say anything.
     """
-    silent: dict[str, str] = {}
+    silent: dict[str, Finding] = {}
     for node in built.nodes:
         connector = node.operation.connector
         if connector is None:
@@ -38,15 +43,16 @@ def findings(built: BuiltJob, spark: SparkSession) -> Iterator[tuple[Step, Findi
         address = connector.describe()
         service = _service(address)
         if service in silent:
-            yield node.step, Finding(address, silent[service], Reason.BROKER_UNREACHABLE)
+            yield node.step, replace(silent[service], about=address)
             continue
         if _is_silent(connector):
-            silent[service] = nobody_at(service)
-            yield node.step, Finding(address, silent[service], Reason.BROKER_UNREACHABLE)
+            nobody = Finding(address, nobody_at(service), Reason.BROKER_UNREACHABLE)
+            silent[service] = nobody
+            yield node.step, nobody
             continue
         for finding in connector.live(spark):
-            if finding.reason is Reason.BROKER_UNREACHABLE:
-                silent[service] = finding.text
+            if finding.reason in _MAY_COME_BACK:
+                silent[service] = finding
             yield node.step, finding
 
 
@@ -111,7 +117,7 @@ def prepare(built: BuiltJob, spark: SparkSession, *, patient: bool = True) -> It
     """
     silent: set[str] = set()
     for step, finding in findings(built, spark):
-        if finding.reason is Reason.BROKER_UNREACHABLE and patient:
+        if finding.reason in _MAY_COME_BACK and patient:
             if not silent:
                 yield f"warning: {finding.text}; the job goes on by its restart strategy"
             silent.add(step.id)

@@ -181,25 +181,26 @@ class Lease:
         self.release()
 
     def _observe(self, lease: LeaseRecord | None) -> LeaseRecord | None:
-        """Watch a lease whose heartbeat is in the future; give it back if it stands still.
+        """Watch a lease of which nobody here can tell whether it is held; give it back if it stands
+        still.
 
-        By the time of day it would hold until our clock has caught up, an hour or for ever. So
-        what counts is whether its owner renews it, by a clock of ours that nobody steps.
+        Its owner is on another machine, and may have died just now: then a cluster starts this
+        process in its place. Or its heartbeat is in the future: by the time of day it would hold
+        until our clock has caught up. So what counts is whether its owner renews it, by a clock of
+        ours that nobody steps.
         """
         clock = self._clock
-        if lease is None or is_gone(lease.owner) or lease.heartbeat <= clock.now():
+        if lease is None or is_gone(lease.owner):
             return None
-        seconds = min(lease.ttl_seconds, TTL_SECONDS)
-        ahead = lease.heartbeat - clock.now()
-        self._say(
-            f"waiting up to {format_duration(timedelta(seconds=seconds))} to see whether process "
-            f"{lease.owner.pid} on {lease.owner.host} still drives job '{self._job.name}': its "
-            f"last sign of life is {format_duration(ahead)} in the future, so the clock of that "
-            "machine or of this one is wrong"
-        )
+        age = (clock.now() - lease.heartbeat).total_seconds()
+        longest = min(lease.ttl_seconds, TTL_SECONDS)
+        if age >= 0 and (lease.owner.space == pid_space() or age > lease.ttl_seconds):
+            return None
+        seconds = longest if age < 0 else max(min(lease.ttl_seconds - age, longest), 0.0)
+        self._say(_watches(self._job, lease, age, seconds))
         until = clock.monotonic() + seconds
-        while clock.monotonic() < until:
-            clock.sleep(min(_OBSERVE_SECONDS, seconds))
+        while (left := until - clock.monotonic()) > 0:
+            clock.sleep(min(_OBSERVE_SECONDS, left))
             now_there = self._job.read().lease
             if now_there is None or is_gone(now_there.owner):
                 return None
@@ -268,16 +269,27 @@ def _taken(job: JobHome, lease: LeaseRecord | None) -> str:
     return f"process {lease.owner.pid} on {lease.owner.host} has taken over its lease"
 
 
+def _watches(job: JobHome, lease: LeaseRecord, age: float, seconds: float) -> str:
+    who = f"process {lease.owner.pid} on {lease.owner.host} still drives job '{job.name}'"
+    sign = f"{format_duration(timedelta(seconds=abs(age)))}"
+    last = f"it was last heard of {sign} ago"
+    if age < 0:
+        last = (
+            f"its last sign of life is {sign} in the future, so the clock of that machine or of "
+            "this one is wrong"
+        )
+    return (
+        f"waiting up to {format_duration(timedelta(seconds=seconds))} to see whether {who}: {last}"
+    )
+
+
 def _refusal(job: JobHome, lease: LeaseRecord, at: datetime) -> RefusedError:
     owner = lease.owner
     age = max(at - lease.heartbeat, timedelta(0))
     if owner.space == pid_space():
         remedy = f"stop that one first (kill {owner.pid}), or start this one under another --name"
     else:
-        remedy = (
-            f"stop that one first, or start this one under another --name; if {owner.host} is "
-            f"gone, try again in {format_duration(timedelta(seconds=lease.ttl_seconds))}"
-        )
+        remedy = "stop that one first (headgate stop), or start this one under another --name"
     return RefusedError(
         f"job '{job.name}' is driven by process {owner.pid} on {owner.host}, which was last "
         f"heard of {format_duration(age)} ago",

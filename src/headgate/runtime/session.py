@@ -10,12 +10,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from headgate.base.errors import UsageError
+from headgate.base.errors import HeadgateError, UsageError
+from headgate.failures import Reason
 from headgate.jvm.class_archive import make_later
+from headgate.jvm.failure import explain_failure
 from headgate.jvm.java import JavaHome, ensure_java
 from headgate.jvm.session import (
     bring_kernel,
@@ -202,12 +206,30 @@ def stop_spark() -> None:
 
 
 @contextmanager
-def session_for_reading(*, parallelism: int = 1, brief: bool = False) -> Iterator[SparkSession]:
-    """A session for a command that reads: this process's own, else one that ends with the block."""
+def session_for_reading(
+    *,
+    parallelism: int = 1,
+    brief: bool = False,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> Iterator[SparkSession]:
+    """A session for a command that reads: this process's own, else one that ends with the block.
+
+    What Spark throws in it is said as a job's failure is.
+    """
     own = not has_session()
-    spark = get_session(parallelism=parallelism, brief=brief)
+    spark = get_session(parallelism=parallelism, master=master, conf=conf, brief=brief)
     try:
         yield spark
+    except AnalysisException:
+        raise  # about the words of the user, who has a better sentence for it
+    except (PySparkException, Py4JJavaError) as error:
+        failure = explain_failure(error)
+        if failure.reason is Reason.UNKNOWN:
+            raise
+        said = HeadgateError(failure.sentence, remedy=failure.remedy)
+        said.code = failure.reason.name
+        raise said from error
     finally:
         if own:
             spark.stop()

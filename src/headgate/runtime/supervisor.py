@@ -22,7 +22,7 @@ _END_POLL_SECONDS = 1
 
 
 class Query(Protocol):
-    """The part of pyspark's StreamingQuery that the supervisor uses."""
+    """The part of a job's query that the supervisor uses."""
 
     @property
     def isActive(self) -> bool:
@@ -32,13 +32,8 @@ class Query(Protocol):
     def status(self) -> Mapping[str, Any]:
         """Whether a trigger is at work (isTriggerActive)."""
 
-    @property
-    def lastProgress(self) -> Mapping[str, Any] | None:
-        """The newest progress."""
-
-    @property
-    def recentProgress(self) -> Sequence[Mapping[str, Any]]:
-        """The last progresses, oldest first."""
+    def progress_after(self, batch: int, triggered: str) -> Sequence[Mapping[str, Any]]:
+        """What it reported after the trigger of that number and time, oldest first."""
 
     def exception(self) -> Exception | None:
         """Why it ended, if it failed."""
@@ -199,18 +194,12 @@ class Supervisor:
                 self.stop_now()
 
     def _record(self) -> None:
-        last = self._query.lastProgress
-        if last is None:
+        news = self._query.progress_after(*self._seen)
+        if not news:
             return
-        # The time too: an idle trigger reports progress under the number of the next batch.
-        seen = (int(last["batchId"]), str(last["timestamp"]))
-        if seen == self._seen:
-            return
-        # All of the recent ones only when some were missed: each is fetched from the JVM.
-        newest = self._recorder.last.id if self._recorder.last else -1
-        missed = seen[0] > newest + 1
         self._batch_began = None
-        self._seen = seen
-        for record in self._recorder.observe(self._query.recentProgress if missed else [last]):
+        for record in self._recorder.observe(news):
             self._on_checkpoint(record)
-        self.triggered = from_iso(seen[1])
+        # The time too: an idle trigger reports progress under the number of the next batch.
+        self._seen = (int(news[-1]["batchId"]), str(news[-1]["timestamp"]))
+        self.triggered = from_iso(self._seen[1])

@@ -1,6 +1,7 @@
 """Headgate's own kinds, all of them: importing this module makes them known by name."""
 
 from headgate.steps.aggregate import AggregateStep
+from headgate.steps.dead_letters import LetterStep, ReplayStep
 from headgate.steps.dedupe import DedupeStep
 from headgate.steps.join import JoinStep
 from headgate.steps.lookup import AsOfStep, ChangesTable, LookupStep, TableStep
@@ -10,7 +11,7 @@ from headgate.steps.source import SourceStep
 from headgate.steps.stateless.columns import Drop, Select, Where, WithColumns
 from headgate.steps.stateless.transform import Transform
 from headgate.steps.stateless.union import Union
-from headgate.steps.top import TopStep
+from headgate.steps.top import TopStep, WindowTopStep
 from headgate.steps.window import WindowStep
 
 __all__ = [
@@ -20,8 +21,10 @@ __all__ = [
     "DedupeStep",
     "Drop",
     "JoinStep",
+    "LetterStep",
     "LookupStep",
     "ProcessStep",
+    "ReplayStep",
     "Select",
     "SinkStep",
     "SourceStep",
@@ -31,5 +34,6 @@ __all__ = [
     "Union",
     "Where",
     "WindowStep",
+    "WindowTopStep",
     "WithColumns",
 ]

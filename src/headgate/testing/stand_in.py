@@ -36,7 +36,7 @@ class StandInJob(JobDef):
         checkpoints = dataclasses.replace(job.checkpoints, durability="process")
         # a test sees the first failure, and not after the job's delays
         return StandInJob(
-            job.name, checkpoints, no_restart(), job.function, folder,
+            job.name, checkpoints, no_restart(), job.function, job.dead_letters, folder,
             real_sinks=frozenset(real_sinks),
         )  # fmt: skip
 

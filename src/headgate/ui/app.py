@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.resources import files
@@ -34,8 +34,13 @@ from headgate.ui.session import login, logout
 from headgate.ui.spark_process import SparkProcess
 
 
-def create_app(home: Home | str | None = None, *, access: Access | None = None) -> FastAPI:
-    """The web application of a home.
+def create_app(
+    home: Home | str | None = None,
+    *,
+    access: Access | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> FastAPI:
+    """The web application of a home; `conf` is for the Spark that reads state.
 
     >>> app = create_app("memory://create_app_doc")
     >>> app.state.model.jobs().jobs
@@ -43,7 +48,7 @@ def create_app(home: Home | str | None = None, *, access: Access | None = None) 
     """
     model = Model(home if isinstance(home, Home) else Home(home))
     allowed = access or Access()
-    spark = SparkProcess(model.home.url)
+    spark = SparkProcess(model.home.url, conf or {})
     actions = Actions(model, spark)
     app = FastAPI(
         title="Headgate",

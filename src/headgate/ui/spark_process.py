@@ -18,6 +18,8 @@ from typing import IO, Any
 
 from headgate.base.errors import HeadgateError, NotFoundError, RefusedError, UsageError
 
+CONF = "HEADGATE_UI_SPARK_CONF"
+"""Tells the process Spark's settings, as JSON."""
 SECONDS = 300.0
 """How long a query may take, with the start of Spark."""
 _MOST_WAITING = 4
@@ -30,8 +32,8 @@ _ERRORS: dict[str, type[HeadgateError]] = {
 class SparkProcess:
     """Sends queries to the process; calls wait for one another, and too many are refused."""
 
-    def __init__(self, home: str) -> None:
-        self._home = home
+    def __init__(self, home: str, conf: Mapping[str, str] | None = None) -> None:
+        self._home, self._conf = home, dict(conf or {})
         self._lock = threading.Lock()
         self._waiting = 0
         self._counter = threading.Lock()
@@ -91,7 +93,8 @@ class SparkProcess:
             loud = bool(os.environ.get("HEADGATE_SPARK_LOG"))
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "headgate.ui.spark_worker"],
-                env={**os.environ, "HEADGATE_HOME": self._home},  # it may have a password
+                # not among the words, which others can read: a setting may be a password
+                env={**os.environ, "HEADGATE_HOME": self._home, CONF: json.dumps(self._conf)},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=None if loud else subprocess.DEVNULL,

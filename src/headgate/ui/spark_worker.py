@@ -19,6 +19,7 @@ from headgate.state import StateReader
 from headgate.state.diff import diff_states
 from headgate.state.plain import json_value, plain_rows
 from headgate.state.shape import StateShape
+from headgate.ui.spark_process import CONF
 
 _IDLE_SECONDS = 600.0
 # It reads one state at a time, beside jobs that need the machine more.
@@ -101,7 +102,8 @@ def _named(home: Home, query: Mapping[str, Any]) -> tuple[Snapshot, str, str]:
 
 
 def _spark(snapshot: Snapshot) -> Any:
-    spark = get_session(parallelism=1, master=_MASTER, conf=_CONF)
+    given = json.loads(os.environ.get(CONF, "{}"))
+    spark = get_session(parallelism=1, master=_MASTER, conf={**given, **_CONF})
     reach(spark, snapshot)
     return spark
 

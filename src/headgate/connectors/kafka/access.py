@@ -127,13 +127,15 @@ class KafkaAccess:
         self._heard: KafkaError | None = None
         self.admin: AdminClient = self._make(AdminClient, {})
 
-    def producer(self) -> Producer:
+    def producer(self, *, transactional_id: str | None = None) -> Producer:
         """A producer whose keys land where Java's producers put them, and that sends once."""
-        own = {
+        own: dict[str, Any] = {
             "enable.idempotence": True,
             "partitioner": "murmur2_random",
             "message.timeout.ms": 30_000,
         }
+        if transactional_id is not None:
+            own["transactional.id"] = transactional_id
         # librdkafka knows one setting by two names
         if "delivery.timeout.ms" in self._options:
             del own["message.timeout.ms"]

@@ -7,19 +7,21 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import DataType
+from pyspark.sql.types import DataType, StructType
 
 from headgate import jvm
 from headgate.base.durations import Duration, parse_duration
 from headgate.base.errors import GraphError
+from headgate.connectors import written_format
 from headgate.connectors.base import Expr, Finding, SharedWriter, Sink, SinkSpec
 from headgate.connectors.kafka.client import check_servers, find_topics, split_options
 from headgate.connectors.kafka.names import is_topic
 from headgate.connectors.options import choice
 from headgate.connectors.parts import TEXT, TIME, VALUE, Fit, is_text_map, written_type
+from headgate.connectors.written_format import WrittenFormat
 
 MARKER_TOPIC = "headgate-markers"
-_OPTIONS = ("marker_topic",)
+_OPTIONS = ("marker_topic", *written_format.OPTIONS)
 _RESERVED = (
     "bootstrap.servers", "transactional.id", "transaction.timeout.ms", "enable.idempotence",
     "acks", "key.serializer", "value.serializer", "partitioner.class", "interceptor.classes",
@@ -37,8 +39,9 @@ _PARTS = {
 class KafkaSink(Sink):
     """A Kafka topic to write.
 
-    A record's value is the row as JSON unless `value` says otherwise (STRING or BINARY; null is
-    a tombstone). Records with a key go where Kafka's own partitioner puts them. `headers` is a
+    A record's value is the row as JSON, or with a registry in the `format` "avro" or "json" behind
+    the id of its schema, unless `value` says otherwise (STRING or BINARY; null is a tombstone).
+    Records with a key go where Kafka's own partitioner puts them. `headers` is a
     map, `timestamp` a TIMESTAMP. All exactly-once Kafka sinks of a job are written in one
     transaction a task and batch.
 
@@ -54,6 +57,7 @@ class KafkaSink(Sink):
     transaction_timeout: Duration = "10 minutes"
     headers: Expr | None = None
     timestamp: Expr | None = None
+    format: Literal["json", "avro"] = "json"
     options: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -83,6 +87,14 @@ class KafkaSink(Sink):
     def hidden_type(self, part: str, kind: DataType) -> DataType:
         return written_type(part, kind, _PARTS)
 
+    @property
+    def _written(self) -> WrittenFormat:
+        own, _ = self._options()
+        return WrittenFormat.of(self.format, own, has_value=self.value is not None)
+
+    def check_rows(self, rows: StructType) -> None:
+        self._written.check_rows(rows, self.topic)
+
     def check(self) -> None:
         check_servers(self.servers)
         if not is_topic(self.topic):
@@ -100,6 +112,7 @@ class KafkaSink(Sink):
                 remedy="leave it out (10 minutes)",
             )
         own, _ = self._options()
+        self._written.to_json()
         if not is_topic(own.get("marker_topic", MARKER_TOPIC)):
             raise GraphError(
                 "marker_topic must be letters, digits, '.', '_' and '-', at most 249",
@@ -117,7 +130,8 @@ class KafkaSink(Sink):
         return self.servers, jvm.kafka_cluster_id(spark, self._client())
 
     def live(self, spark: SparkSession) -> Sequence[Finding]:
-        return find_topics(spark, self._client(), [self.topic], right="WRITE")
+        found = find_topics(spark, self._client(), [self.topic], right="WRITE")
+        return [*found, *self._written.find(spark, self.topic)]
 
     def shared_writer(self) -> SharedWriter | None:
         if not self.exactly_once:
@@ -149,5 +163,6 @@ class KafkaSink(Sink):
                 "transaction_timeout_ms": int(timeout.total_seconds() * 1000),
                 "marker_topic": own.get("marker_topic", MARKER_TOPIC),
                 "client": self._client(),
+                **self._written.to_json(),
             },
         )

@@ -15,20 +15,17 @@ from headgate import jvm
 from headgate.base.errors import GraphError
 from headgate.base.schemas import Schema, to_struct
 from headgate.base.topic_ids import TopicIds
+from headgate.connectors import value_format
 from headgate.connectors.base import Decoding, Finding, Format, Source, StartPosition, start_option
 from headgate.connectors.kafka.client import check_servers, find_topics, split_options
 from headgate.connectors.kafka.names import is_topic
-from headgate.connectors.metadata import (
-    KAFKA,
-    Metadata,
-    check_raw,
-    parse_metadata,
-    with_metadata,
-)
+from headgate.connectors.metadata import KAFKA, Metadata, parse_metadata, with_metadata
 from headgate.connectors.options import check_limit, choice
+from headgate.connectors.registry import Registry
+from headgate.connectors.value_format import ValueFormat, format_of
 
 MAX_RECORDS = "1000000"
-_OPTIONS = ("max_records", "on_data_loss", "avro_schema", "avro_framing")
+_OPTIONS = ("max_records", "on_data_loss", *value_format.OPTIONS)
 # The first is an argument of its own; Spark refuses the others itself, with more words.
 _RESERVED = (
     "bootstrap.servers", "key.deserializer", "value.deserializer", "auto.offset.reset",
@@ -73,31 +70,31 @@ class KafkaSource(Source):
     metadata: str | Sequence[str] = ()
 
     def struct(self) -> StructType:
-        value = to_struct(self.schema)
-        if self.format == "raw":
-            check_raw(value)
-        return with_metadata(value, self._metadata, raw=self.format == "raw")
+        value, how = to_struct(self.schema), self._format
+        how.check(value, self.options)
+        return with_metadata(value, self._metadata, raw=how.is_raw)
+
+    @property
+    def _format(self) -> ValueFormat:
+        return format_of(self.format, value_format.ALL, self.options)
+
+    @property
+    def gives_changes(self) -> bool:
+        return self._format.gives_changes
 
     @property
     def _metadata(self) -> list[Metadata]:
         return parse_metadata(self.metadata, KAFKA)
 
     def decoding(self) -> Decoding:
-        own, _ = self._options()
-        framing = choice(own, "avro_framing", ("none", "confluent"))
-        return Decoding(
-            self.format,
-            self._metadata,
-            own.get("avro_schema"),
-            "confluent" if framing == "confluent" else "none",
-        )
+        how = self._format
+        return Decoding(how.kernel, self._metadata, how.settings(self._options()[0]))
 
     def describe(self) -> str:
         return f"kafka://{self.servers}/{self.topic}"
 
     def check(self) -> None:
         check_servers(self.servers)
-        choice({"format": self.format}, "format", ("json", "avro", "raw"))
         own, _ = self._options()
         choice(own, "on_data_loss", ("fail", "continue"))
         check_limit(own.get("max_records", MAX_RECORDS))
@@ -137,8 +134,18 @@ class KafkaSource(Source):
 
     def live(self, spark: SparkSession) -> Sequence[Finding]:
         if self._is_pattern:
-            return (Finding(self.describe(), f"{self.describe()}: a pattern of topics"),)
-        return find_topics(spark, self._client(), self.topic.split(","), right="READ")
+            found = [Finding(self.describe(), f"{self.describe()}: a pattern of topics")]
+        else:
+            found = find_topics(spark, self._client(), self.topic.split(","), right="READ")
+        return [*found, *self._subject(spark)]
+
+    def _subject(self, spark: SparkSession) -> list[Finding]:
+        """What the registry says, if there is one, about the subject of the records."""
+        own, _ = self._options()
+        registry = Registry.of(own)
+        if registry is None or ("subject" not in own and not is_topic(self.topic)):
+            return []
+        return [registry.find(spark, own.get("subject", f"{self.topic}-value"))]
 
     def earliest(self, spark: SparkSession) -> Mapping[str, int] | None:
         if not is_topic(self.topic):

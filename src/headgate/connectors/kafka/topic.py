@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TypeVar
@@ -29,9 +30,11 @@ from confluent_kafka.admin import (
     NewTopic as KafkaNewTopic,
 )
 
+from headgate.base.errors import RefusedError
 from headgate.connectors.kafka.access import ANSWER_SECONDS, KafkaAccess, KafkaAddress
 from headgate.connectors.records import Record
 from headgate.connectors.topic_client import (
+    AppendAll,
     NewTopic,
     NotAcknowledgedError,
     PartitionFacts,
@@ -49,6 +52,7 @@ _BATCH = 1000
 _POLL_SECONDS = 0.2
 # Some say it with the largest number of 64 bits instead of -1.
 _FOR_EVER = timedelta.max // timedelta(milliseconds=1)
+_FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 # Neither ends a reader: it has no use for a group, and may be slow.
 _HARMLESS = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._MAX_POLL_EXCEEDED)
 
@@ -141,6 +145,44 @@ class KafkaTopic(TopicClient):
             tally.error = tally.error or error.args[0]
         if tally.error is not None:
             raise self._not_acknowledged(tally)
+
+    @contextmanager
+    def alone(self) -> Iterator[AppendAll]:
+        """A transaction for what is given at once; the broker fences who began before."""
+        producer = self._access.producer(transactional_id=f"headgate.alone.{self._topic}")
+        with self._explained():
+            producer.init_transactions(ANSWER_SECONDS)
+        yield lambda records: self._in_transaction(producer, records)
+
+    def _in_transaction(self, producer: Producer, records: Sequence[Record]) -> None:
+        with self._explained():
+            producer.begin_transaction()
+            for record in records:
+                value = None if record.value is None else record.value.encode()
+                key = None if record.key is None else record.key.encode()
+                self._produce(producer, value, key)
+            producer.commit_transaction(ANSWER_SECONDS)
+
+    def _produce(self, producer: Producer, value: bytes | None, key: bytes | None) -> None:
+        while True:
+            try:
+                producer.produce(self._topic, value, key, 0)
+                return
+            except BufferError:
+                producer.poll(_POLL_SECONDS)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except KafkaException as error:
+            cause = error.args[0]
+            if cause.code() in _FENCED:
+                raise RefusedError(
+                    f"another command appends to {self._address}",
+                    remedy="wait for it to end, then run this one again",
+                ) from error
+            raise self._access.error(cause) from error
 
     def read(
         self, start: Place, *, committed: bool = True, follow: bool = False

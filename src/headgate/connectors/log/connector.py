@@ -13,12 +13,22 @@ from headgate import jvm
 from headgate.base.errors import GraphError, NotFoundError
 from headgate.base.schemas import Schema, to_struct
 from headgate.base.topic_ids import TopicIds
-from headgate.connectors.base import Expr, Sink, SinkSpec, Source, StartPosition, start_option
+from headgate.connectors import value_format
+from headgate.connectors.base import (
+    Decoding,
+    Expr,
+    Sink,
+    SinkSpec,
+    Source,
+    StartPosition,
+    start_option,
+)
 from headgate.connectors.log.files import TopicFiles
 from headgate.connectors.log.topic import LogTopic
 from headgate.connectors.missing import create_remedy
+from headgate.connectors.value_format import ValueFormat, format_of
 
-_SOURCE_OPTIONS = frozenset({"max_records"})
+_SOURCE_OPTIONS = frozenset({"max_records", "format", *value_format.OPTIONS})
 _SINK_OPTIONS = frozenset({"partitions"})
 MAX_RECORDS = "1000000"
 
@@ -47,7 +57,22 @@ class LogSource(Source):
     options: Mapping[str, str] = field(default_factory=dict)
 
     def struct(self) -> StructType:
-        return to_struct(self.schema)
+        value = to_struct(self.schema)
+        self._format.check(value, self.options)
+        return value
+
+    @property
+    def _format(self) -> ValueFormat:
+        name = self.options.get("format", value_format.JSON.name)
+        return format_of(name, value_format.OF_TEXT, self.options)
+
+    @property
+    def gives_changes(self) -> bool:
+        return self._format.gives_changes
+
+    def decoding(self) -> Decoding:
+        how = self._format
+        return Decoding(how.kernel, settings=how.settings(self.options))
 
     def describe(self) -> str:
         return f"log:{self.path}"
@@ -55,6 +80,7 @@ class LogSource(Source):
     def check(self) -> None:
         _refuse_unknown(self.options, _SOURCE_OPTIONS, "source")
         start_option(self.start)
+        self.decoding()
         if not TopicFiles(self.path).exists():
             raise NotFoundError(
                 f"there is no topic at {self.describe()}",

@@ -104,6 +104,16 @@ class TopicFiles:
             aside.rename(self._root / "topic.json")
             _sync_folder(self._root)
 
+    def ensure(self) -> bool:
+        """Make the topic with one partition unless it is there; whether it was made."""
+        if self.exists():
+            return False
+        try:
+            self.create()
+        except UsageError:  # somebody else was faster
+            return False
+        return True
+
     def partitions(self) -> int:
         """How many partitions the topic has."""
         return int(self._settings()["partitions"])

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 
 from headgate.base.errors import UsageError
+from headgate.base.locks import file_lock
 from headgate.connectors.log.files import TopicFiles
 from headgate.connectors.records import Record
 from headgate.connectors.topic_client import (
+    AppendAll,
     NewTopic,
     PartitionFacts,
     Place,
@@ -70,6 +73,15 @@ class LogTopic(TopicClient):
 
     def append(self, records: Sequence[Record], *, partition: int | None = None) -> None:
         self._files.append(records, partition)
+
+    @contextmanager
+    def alone(self) -> Iterator[AppendAll]:
+        with file_lock(self._files.path / "alone.lock"):
+            # one file in one partition: it is renamed in, or it is not
+            yield lambda records: self._append_as_one(records)
+
+    def _append_as_one(self, records: Sequence[Record]) -> None:
+        self._files.append([Record(r.value) for r in records], partition=0)
 
     def read(
         self, start: Place, *, committed: bool = True, follow: bool = False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 from weakref import WeakSet
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,23 +13,19 @@ from pyspark.sql.types import StructType
 from headgate.base.errors import GraphError, HeadgateError
 from headgate.base.schemas import Schema, to_struct
 from headgate.base.topic_ids import TopicIds
-from headgate.connectors.base import Decoding, Finding, Source, StartPosition, start_option
-from headgate.connectors.metadata import (
-    PULSAR,
-    Metadata,
-    check_raw,
-    parse_metadata,
-    with_metadata,
-)
+from headgate.connectors import value_format
+from headgate.connectors.base import Decoding, Finding, Format, Source, StartPosition, start_option
+from headgate.connectors.metadata import PULSAR, Metadata, parse_metadata, with_metadata
 from headgate.connectors.options import check_limit, choice
 from headgate.connectors.pulsar.admin import PulsarAdmin
 from headgate.connectors.pulsar.client import PulsarAccess
 from headgate.connectors.pulsar.ids import START, Place
 from headgate.connectors.pulsar.names import PulsarTopicName, address_of
+from headgate.connectors.value_format import ValueFormat, format_of
 
 MAX_RECORDS = "500000"
 _RAW = {"publish_time": "timestamp"}
-_OPTIONS = ("max_records", "on_data_loss")
+_OPTIONS = ("max_records", "on_data_loss", *value_format.OPTIONS)
 _sessions: WeakSet[SparkSession] = WeakSet()
 
 
@@ -57,16 +52,23 @@ class PulsarSource(Source):
     schema: Schema
     start: StartPosition | Mapping[int, str] = "earliest"
     subscription: str | None = None
-    format: Literal["json", "raw"] = "json"
+    format: Format = "json"
     metadata: str | Sequence[str] = ()
     compacted: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
 
     def struct(self) -> StructType:
         value = to_struct(self.schema)
-        if self.format == "raw":
-            check_raw(value)
+        self._format.check(value, self.options)
         return with_metadata(value, self._metadata, raw=False)
+
+    @property
+    def _format(self) -> ValueFormat:
+        return format_of(self.format, value_format.OF_TEXT, self.options)
+
+    @property
+    def gives_changes(self) -> bool:
+        return self._format.gives_changes
 
     @property
     def _metadata(self) -> list[Metadata]:
@@ -74,7 +76,8 @@ class PulsarSource(Source):
 
     def decoding(self) -> Decoding:
         parts = [(column, _RAW.get(part, part)) for column, part in self._metadata]
-        return Decoding(self.format, parts)
+        how = self._format
+        return Decoding(how.kernel, parts, how.settings(self._access()[1]))
 
     def describe(self) -> str:
         return address_of(self.url, self.topic)
@@ -83,7 +86,7 @@ class PulsarSource(Source):
         access, own = self._access()
         access.check()
         PulsarTopicName.parse(self.topic)
-        choice({"format": self.format}, "format", ("json", "raw"))
+        self.decoding()
         choice(own, "on_data_loss", ("fail", "continue"))
         check_limit(own.get("max_records", MAX_RECORDS))
         if self.subscription is not None and not self.subscription.strip():
@@ -121,6 +124,10 @@ class PulsarSource(Source):
         from headgate.connectors.pulsar.live import find_pulsar_topics
 
         return find_pulsar_topics(spark, self._access()[0], self.topic)
+
+    @property
+    def positions_are_offsets(self) -> bool:
+        return False  # a message's id does not fit
 
     @property
     def keeps_unread(self) -> bool:

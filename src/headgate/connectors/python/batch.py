@@ -6,16 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql.types import (
-    ArrayType,
-    CalendarIntervalType,
-    DataType,
-    MapType,
-    NullType,
-    StructType,
-)
+from pyspark.sql.types import StructType
 
-from headgate.base.errors import GraphError
+from headgate.connectors.columns import check_stored
 
 
 @dataclass(frozen=True)
@@ -41,24 +34,4 @@ class Batch:
 
 def check_staged(rows: StructType) -> None:
     """Raise if rows with these columns cannot be staged for Python."""
-    for field in rows.fields:
-        if (found := _unstaged(field.dataType)) is not None:
-            raise GraphError(
-                f"the column {field.name} cannot be handed to Python",
-                expected="a type that Parquet has",
-                got=found.simpleString(),
-                remedy="cast it, or leave it out",
-            )
-
-
-def _unstaged(kind: DataType) -> DataType | None:
-    if isinstance(kind, NullType | CalendarIntervalType):
-        return kind
-    parts: list[DataType] = []
-    if isinstance(kind, StructType):
-        parts = [f.dataType for f in kind.fields]
-    elif isinstance(kind, ArrayType):
-        parts = [kind.elementType]
-    elif isinstance(kind, MapType):
-        parts = [kind.keyType, kind.valueType]
-    return next((found for p in parts if (found := _unstaged(p)) is not None), None)
+    check_stored(rows, "handed to Python")

@@ -149,7 +149,7 @@ def add_aggregate(
     """Write a running aggregate down; `emit` is an interval, and whether it is of event time."""
     port, plan = keyed.port, keyed.port.plan
     plan.check_name(name, "aggregate")
-    if port.node.changes is not None:
+    if port.changes is not None:
         raise changes_refused(port.node.step.id, name, AggregateStep.kind)
     timed = has_carried(plan, port.node, port.output, EVENT_TIME)
     prototype = port.prototype()

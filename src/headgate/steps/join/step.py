@@ -18,6 +18,7 @@ from headgate.graph.carried import Carrying, check_carried
 from headgate.graph.compiling import Compiling
 from headgate.graph.hidden import EVENT_TIME, POSITION
 from headgate.graph.keys import key_fields, other_key, written_keys
+from headgate.graph.letters import Letters, literal
 from headgate.graph.operation import Fit, Operation, Shape
 from headgate.graph.plan import Node, Plan
 from headgate.graph.port import KeyedPort
@@ -83,6 +84,12 @@ class JoinStep(Operation):
             if output == f"unmatched_{side}":
                 return f"make the join with {side}_unmatched='side'"
         return super().side_remedy(output)
+
+    def letters(self, output: str) -> Letters | None:
+        if output != "late":
+            return None
+        why = "what would match the row was forgotten when it came, or it has no event time"
+        return Letters("LATE_ROW", literal(why))
 
     def check_carried(self, rows: Carrying, output: str, name: str) -> None:
         if name == EVENT_TIME and output == "late" and not rows.may_lack:

@@ -53,7 +53,7 @@ class ChangesTable(TableOperation):
 
 def add_changes_table(port: Port, name: str | None) -> Table:
     """Write the table of a stream of changes down."""
-    plan, key = port.plan, port.node.changes or ()
+    plan, key = port.plan, port.changes or ()
     named = f"{port.step.replace('/', '_')}_table" if name is None else name
     plan.check_name(named, "table")
     if not key:

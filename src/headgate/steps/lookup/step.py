@@ -25,6 +25,7 @@ from headgate.connectors.base import Expr
 from headgate.graph.analysis import column, expression_text
 from headgate.graph.compiling import Compiling
 from headgate.graph.hidden import DELETED, EVENT_TIME, POSITION
+from headgate.graph.letters import Letters, literal
 from headgate.graph.operation import Fit, Operation, Shape
 from headgate.graph.plan import Node
 from headgate.steps.lookup.table import TableOperation
@@ -114,6 +115,16 @@ class LookupStep(Operation):
         if output == "missing":
             return "make the lookup with missing='side' or Wait(...)"
         return super().side_remedy(output)
+
+    def letters(self, output: str) -> Letters | None:
+        if output != "missing":
+            return None
+        why = literal(f"the table '{self.table}' has no row of this key")
+        return Letters("TABLE_ROW_MISSING", why, self.on, replay="row")
+
+    @property
+    def passes_rows(self) -> bool:
+        return not self.holds_rows
 
     def frame(self, job: Compiling, node: Node, inputs: Sequence[DataFrame]) -> DataFrame:
         table = job.built.node(self.table)

@@ -254,6 +254,15 @@ def add_table(
     schema = source_schema(plan, name, source)
     if isinstance(source, Source):
         source.check_table()
+        if source.gives_changes and not all(key in schema.names for key in map(str, keys)):
+            raise GraphError(
+                "the key of a database's table must be columns of it: deletions have nothing else",
+                step=name,
+                expected=f"some of {', '.join(schema.names)}",
+                got=", ".join(map(expression_text, keys)),
+                remedy='name the columns that are the key there: key="id"',
+                location=user_location(),
+            )
     prototype = plan.prototype(schema)
     types = key_types(plan, prototype, keys, name, "the table's key")
     if delete_when is not None:

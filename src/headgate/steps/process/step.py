@@ -20,6 +20,7 @@ from headgate.graph.carried import Carrying, check_carried, has_carried
 from headgate.graph.compiling import Compiling
 from headgate.graph.hidden import EVENT_TIME, POSITION
 from headgate.graph.keys import key_fields, other_key, written_keys
+from headgate.graph.letters import Letters
 from headgate.graph.operation import Fit, Operation
 from headgate.graph.operation import Shape as StepShape
 from headgate.graph.plan import Node, Plan
@@ -103,6 +104,11 @@ class ProcessStep(Operation):
         if output == "errors":
             return "make the step with on_error='side'"
         return super().side_remedy(output)
+
+    def letters(self, output: str) -> Letters | None:
+        if output != "errors":
+            return None
+        return Letters("HANDLER_FAILED", "concat_ws(' at ', error, location)", ("key",))
 
     def side_name(self, declared: object) -> str | None:
         return next((side.name for side in self.declared.sides if side == declared), None)

@@ -74,11 +74,12 @@ def add_sink(port: Port, name: str, sink: Sink) -> Node:
     parts = StructType()
     for part, expression in sink.hidden_columns().items():
         parts = parts.add(_part(port, name, sink, part, expression))
-    if port.node.changes is not None:
-        _check_changes(port, name, sink, port.node.changes)
+    if port.changes is not None:
+        _check_changes(port, name, sink, port.changes)
         parts = parts.add(DELETED, BooleanType())
     with _located(name):
         sink.check_rows(port.schema)
+    sink = sink.with_rows(port.schema)
     texts = {
         part: expression_text(expression) for part, expression in sink.hidden_columns().items()
     }
@@ -104,15 +105,15 @@ def _part(port: Port, step: str, sink: Sink, part: str, expression: Expr) -> Str
 def _check_changes(port: Port, step: str, sink: Sink, key: tuple[str, ...]) -> None:
     """Refuse a sink that could not find the row that a change replaces or deletes."""
     columns = ", ".join(key) or "no column, as there is one row in all"
-    written = f"'{key[0]}'" if len(key) == 1 else f"'to_json(struct({', '.join(key)}))'"
-    remedy = f"give it a key: key={written}" if key else "give it a key that is always the same"
+    written = f": key={sink.key_text(key)}" if key else " that is always the same"
+    remedy = f"give it a key{written}"
     if not sink.takes_changes:
         raise GraphError(
             f"the rows of '{port.node.step.id}' are changes by {columns}, and this sink cannot"
             " delete or replace a row",
             step=step,
             got=sink.describe(),
-            remedy="write them to a topic with a key, whose reader has the newest row of each",
+            remedy="write them to a topic with a key, or merge them into a table by key",
             location=user_location(),
         )
     read: list[str] = []

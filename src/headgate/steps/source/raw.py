@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -52,14 +51,16 @@ def decoded(
     spark: SparkSession, name: str, source: Source, schema: StructType, **more: Any
 ) -> DataFrame:
     """The records of a connector as rows of a schema, with hidden columns."""
-    table = bool(more.get("table"))
+    table, how = bool(more.get("table")), source.decoding()
     return jvm.decode(
         source.records(spark, table=table).alias(ALIAS + name),
         schema,
         topic=source.describe(),
         step=name,
+        format=how.format,
+        metadata=how.metadata,
         **more,
-        **dataclasses.asdict(source.decoding()),
+        **how.settings,
     )
 
 

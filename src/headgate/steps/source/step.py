@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import (
     IntegerType,
     LongType,
@@ -18,10 +18,11 @@ from pyspark.sql.types import (
 
 from headgate import jvm
 from headgate.base.errors import GraphError, user_location
-from headgate.connectors.base import Source
+from headgate.connectors.base import Expr, Source
 from headgate.graph.carried import Carrying
 from headgate.graph.compiling import Compiling
-from headgate.graph.hidden import EVENT_TIME
+from headgate.graph.hidden import DELETED, EVENT_TIME, POSITION
+from headgate.graph.letters import Letters
 from headgate.graph.operation import Operation, RawSource, Shape
 from headgate.graph.plan import Node, Plan
 from headgate.steps.source.raw import decoded, made_by_function, source_schema
@@ -39,6 +40,9 @@ MALFORMED = StructType(
         StructField("reason", StringType()),
     ]
 )
+MALFORMED_LETTERS = Letters(
+    "MALFORMED_RECORD", "reason", ("key",), "value", of_record=True, replay="record"
+)
 _BAD = "__hg_bad"
 
 
@@ -49,6 +53,8 @@ class SourceStep(Operation):
     reads: RawSource
     malformed: str
     watermark: Watermark | None = None
+    key: tuple[str, ...] = ()
+    """The columns by which a row replaces another, if the source gives changes."""
     kind = "source"
     shape = Shape.ORIGIN
 
@@ -61,10 +67,19 @@ class SourceStep(Operation):
 
     def config(self) -> Mapping[str, Any]:
         made: dict[str, Any] = {"malformed": self.malformed}
-        return made if self.watermark is None else {**made, **self.watermark.config()}
+        if self.watermark is not None:
+            made |= self.watermark.config()
+        if self.key:
+            made["key"] = list(self.key)
+        return made
 
     def labels(self) -> Mapping[str, str]:
-        return {name: str(value) for name, value in self.config().items() if value is not None}
+        texts = {name: str(value) for name, value in self.config().items() if value is not None}
+        return {**texts, "key": ", ".join(self.key)} if self.key else texts
+
+    @property
+    def record_key(self) -> Sequence[str]:
+        return self.key
 
     def check(self) -> None:
         if isinstance(self.reads, Source):
@@ -78,6 +93,9 @@ class SourceStep(Operation):
         if output == "malformed":
             return "make the source with malformed='side'"
         return super().side_remedy(output)
+
+    def letters(self, output: str) -> Letters | None:
+        return MALFORMED_LETTERS if output == "malformed" else None
 
     def check_carried(self, rows: Carrying, output: str, name: str) -> None:
         if rows.may_lack:
@@ -95,7 +113,18 @@ class SourceStep(Operation):
         name = node.step.id
         if isinstance(self.reads, Source):
             schema = node.schemas["out"]
-            df = decoded(job.spark, name, self.reads, schema, malformed=self.malformed)
+            df = decoded(
+                job.spark,
+                name,
+                self.reads,
+                schema,
+                malformed=self.malformed,
+                table=bool(self.key),
+                key_columns=self.key,
+            )
+            if self.key:
+                df = jvm.normal_keys(df, self.key)
+                df = jvm.newest(df, self.key, position=POSITION, bad=_BAD)
         else:
             df = made_by_function(job.spark, name, self.reads)
         return df if self.watermark is None else self.watermark.observed(df, name)
@@ -103,7 +132,8 @@ class SourceStep(Operation):
     def outputs(
         self, job: Compiling, node: Node, base: DataFrame, carried: Sequence[str]
     ) -> dict[str, DataFrame]:
-        columns = [jvm.quoted(c) for c in [*node.schemas["out"].names, *carried]]
+        told = [DELETED] if self.key else []
+        columns = [jvm.quoted(c) for c in [*node.schemas["out"].names, *carried, *told]]
         if self.malformed == "fail":
             return {"out": jvm.select(base, columns)}
         return {
@@ -125,10 +155,13 @@ def add_source(
     name: str,
     source: RawSource,
     event_time: EventTime | None,
-    malformed: Literal["fail", "side"],
+    malformed: Literal["fail", "side"] | None,
+    key: Expr | Sequence[Expr] | None = None,
 ) -> Node:
     """Write a source down."""
     plan.check_name(name, "source")
+    if malformed is None:
+        malformed = "side" if plan.collects and isinstance(source, Source) else "fail"
     if malformed not in ("fail", "side"):
         raise GraphError(
             "malformed must be 'fail' or 'side'",
@@ -146,9 +179,39 @@ def add_source(
         )
     schema = source_schema(plan, name, source)
     watermark = None if event_time is None else watermark_of(plan, name, schema, event_time)
+    keys = _key(name, source, schema, key)
     return plan.add(
         name,
-        SourceStep(source, malformed, watermark),
+        SourceStep(source, malformed, watermark, keys),
         {"out": schema, "malformed": MALFORMED},
         outputs=("out", "malformed") if malformed == "side" else ("out",),
+        changes=keys or None,
     )
+
+
+def _key(
+    name: str, source: RawSource, schema: StructType, given: Expr | Sequence[Expr] | None
+) -> tuple[str, ...]:
+    """The key of a source that gives changes; none for another."""
+    changes = isinstance(source, Source) and source.gives_changes
+    if given is None and not changes:
+        return ()
+    if not changes:
+        raise GraphError(
+            "a source has a key only if its records are changes",
+            step=name,
+            remedy="leave key out and use key_by(...), or read a table: job.table(...)",
+            location=user_location(),
+        )
+    keys = [given] if isinstance(given, str | Column) else list(given or ())
+    columns = tuple(key for key in keys if isinstance(key, str) and key in schema.names)
+    if not columns or len(columns) != len(keys):
+        raise GraphError(
+            "a source of changes must have a key: the columns that are the key in the database",
+            step=name,
+            expected=f"some of {', '.join(schema.names)}",
+            got=", ".join(map(str, keys)) or "no key",
+            remedy='name them: key="id"',
+            location=user_location(),
+        )
+    return columns

@@ -128,7 +128,7 @@ def add_columns_step(
     if condition is None:
         operation, changes = _STEPS[kind](apply, expression), kept_key(port, apply, port.step)
     else:
-        operation, changes = Where(apply, expression, condition), port.node.changes
+        operation, changes = Where(apply, expression, condition), port.changes
     return plan.add(
         name,
         operation,
@@ -141,16 +141,16 @@ def add_columns_step(
 
 def kept_key(port: Port, apply: Transform, step: str) -> tuple[str, ...] | None:
     """If rows are changes: what their key is called behind a step, which must show it as it is."""
-    if port.node.changes is None:
+    if port.changes is None:
         return None
     base = port.prototype()
     made = apply(base)
-    names = [(column, jvm.name_of(base, made, column)) for column in port.node.changes]
+    names = [(column, jvm.name_of(base, made, column)) for column in port.changes]
     for column, name in names:
         if name is None:
             raise GraphError(
                 f"the rows of '{port.node.step.id}' are changes by"
-                f" {', '.join(port.node.changes)}, and {column} would be lost",
+                f" {', '.join(port.changes)}, and {column} would be lost",
                 step=step,
                 remedy="keep the columns of the key as they are, under any name, and all rows:"
                 " use where for a condition",

@@ -10,22 +10,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from headgate import jvm
-from headgate.base.errors import GraphError, user_location
 from headgate.compile.keys import key_columns
 from headgate.compile.order import TIE, place, with_ties
 from headgate.compile.rows import union_of
 from headgate.connectors.base import Expr
-from headgate.graph.analysis import analysed, column, expression_text
+from headgate.graph.analysis import column, expression_text
 from headgate.graph.carried import Carrying, check_carried
 from headgate.graph.compiling import Compiling
 from headgate.graph.hidden import DELETED, POSITION, PREFIX
-from headgate.graph.keys import key_fields
 from headgate.graph.operation import Fit, Operation, Shape
 from headgate.graph.plan import Node, changes_refused
 from headgate.graph.port import KeyedPort, Port
-
-RANK = "rank"
-_ALL = "__hg_all"  # the key of all rows where there is none
+from headgate.steps.top.declared import RANK, UNKEYED, checked_order, other_order, wrong
 
 
 @dataclass(frozen=True)
@@ -73,7 +69,7 @@ class TopStep(Operation):
         stream = union_of(with_ties(list(inputs)))
         keys, names = key_columns(self.key, stream.schema), list(self.key)
         if not keys:
-            stream, keys, names = jvm.unkeyed(stream, _ALL), [_ALL], [_ALL]
+            stream, keys, names = jvm.unkeyed(stream, UNKEYED), [UNKEYED], [UNKEYED]
         return jvm.top(
             stream,
             step=node.step.id,
@@ -96,13 +92,11 @@ class TopStep(Operation):
 
     @classmethod
     def fits(cls, old: Mapping[str, Any], new: Mapping[str, Any], gains: Sequence[str]) -> Fit:
-        for field, what in (("by", "its order"), ("replaced_by", "what its rows are replaced by")):
-            if old[field] != new[field]:
-                was, now = (", ".join(config[field] or ["nothing"]) for config in (old, new))
-                return Fit((f"{what} was {was} and is {now}",))
-        if old["key"] != new["key"]:
-            was, now = (", ".join(config["key"]) for config in (old, new))
-            return Fit((f"its key was {was} and is {now}",))
+        if problem := other_order(old, new):
+            return Fit((problem,))
+        if old["replaced_by"] != new["replaced_by"]:
+            was, now = (", ".join(c["replaced_by"] or ["nothing"]) for c in (old, new))
+            return Fit((f"what its rows are replaced by was {was} and is {now}",))
         if old["replaced_by"] is None and old["n"] < new["n"]:
             return Fit(note=f"rows behind the first {old['n']} were not kept: ranks fill up again")
         if old["n"] > new["n"]:
@@ -113,23 +107,8 @@ class TopStep(Operation):
 def add_top(keyed: KeyedPort, name: str, n: int, by: Sequence[Expr]) -> Node:
     """Write a top step down."""
     port, plan = keyed.port, keyed.port.plan
-    plan.check_name(name, "top")
-    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-        raise _wrong(name, "n must be a number of rows greater than zero", repr(n), "give one")
-    if not by:
-        raise _wrong(name, "by must name an order", "none", 'for instance by=F.desc("price")')
-    fields = key_fields(plan, port.prototype(), keyed.keys, name)
+    fields = checked_order(keyed, name, n, by)
     key = tuple(field.name for field in fields)
-    texts = tuple(expression_text(k) for k in keyed.keys)
-    if texts != key or not set(key) <= set(port.columns):
-        remedy = "make the key a column first, with with_columns"
-        raise _wrong(name, "the key of a top step must be columns", ", ".join(texts), remedy)
-    if RANK in port.columns:
-        remedy = "rename it first, with select"
-        raise _wrong(name, f"the rows must not have a column '{RANK}'", RANK, remedy)
-    made = [column(b) for b in by]
-    ordered = analysed(port.prototype(), name, lambda df: df.sort(*made), "the order (by)")
-    plan.note_changing(name, ordered)
     _check_changes(port, name, key)
     check_carried(plan, port.node, port.output, name, POSITION, may_lack=True)
     rest = [f for f in port.schema.fields if f.name not in key]
@@ -137,7 +116,7 @@ def add_top(keyed: KeyedPort, name: str, n: int, by: Sequence[Expr]) -> Node:
     key_text = ", ".join(field.dataType.simpleString() for field in fields)
     return plan.add(
         name,
-        TopStep(key, n, tuple(by), port.node.changes),
+        TopStep(key, n, tuple(by), port.changes),
         {"out": schema},
         inputs=[port.edge],
         state_schema=f"({key_text}) -> {port.schema.simpleString()}",
@@ -148,16 +127,12 @@ def add_top(keyed: KeyedPort, name: str, n: int, by: Sequence[Expr]) -> Node:
 
 def _check_changes(port: Port, step: str, key: tuple[str, ...]) -> None:
     """A change is found again only if its row can never have been in another key's."""
-    changes = port.node.changes
+    changes = port.changes
     if changes is not None and (not changes or not set(key) <= set(changes)):
-        raise _wrong(
+        raise wrong(
             step,
             f"the rows of '{port.node.step.id}' are changes by {', '.join(changes) or 'nothing'}:"
             " the key of a top step over them must be made of these columns",
             ", ".join(key),
             "use fewer columns, or key_by() for the first of all rows",
         )
-
-
-def _wrong(step: str, what: str, got: str, remedy: str) -> GraphError:
-    return GraphError(what, step=step, got=got, remedy=remedy, location=user_location())

@@ -29,6 +29,7 @@ from headgate.graph.carried import Carrying, check_carried
 from headgate.graph.compiling import Compiling
 from headgate.graph.hidden import EVENT_TIME, POSITION
 from headgate.graph.keys import key_fields, other_key, written_keys
+from headgate.graph.letters import Letters, literal
 from headgate.graph.operation import Fit, Operation, Shape
 from headgate.graph.plan import Node
 from headgate.graph.port import KeyedPort
@@ -136,6 +137,12 @@ class WindowStep(Operation):
             )
         if self.counts:  # its rows have the time of the last that it counted
             rows.strictly().check_input(0, name)
+
+    def letters(self, output: str) -> Letters | None:
+        if output != "late":
+            return None
+        why = "the windows of the row had closed when it came, or it has no event time"
+        return Letters("LATE_ROW", literal(why), self.key)
 
     def frame(self, job: Compiling, node: Node, inputs: Sequence[DataFrame]) -> DataFrame:
         """Results, and late rows if anything reads them."""

@@ -12,7 +12,7 @@ import org.apache.spark.sql.functions.{col, max}
 import org.apache.spark.sql.headgate.aggregates.Replayable
 import org.apache.spark.sql.headgate.spark.Frames
 import org.apache.spark.sql.headgate.steps.aggregate.{AggregateSpec, AggregateStores, RunningAggregate}
-import org.apache.spark.sql.headgate.steps.core.{Aggregation, OneKey}
+import org.apache.spark.sql.headgate.steps.core.{Aggregation, KnownFunctions, OneKey}
 import org.apache.spark.sql.types.BooleanType
 
 object AggregateApi {
@@ -30,23 +30,22 @@ object AggregateApi {
       aggregates: JList[Column], having: Column, deleted: String): ApiFrame = {
     val parsed = AggregateSpec.parse(spec)
     val keyNames = keys.asScala.toSeq
-    val all = aggregates.asScala.toSeq ++ (if (parsed.byEventTime) Seq(max(quoted(time)).as(Newest)) else Nil)
-    val made = stream.select(col("*"), Frames.column(OneKey()).as(One, Aggregation.marked))
-      .groupBy((keyNames :+ One).map(quoted): _*).agg(all.head, all.tail: _*)
-    val aggregate = Replayable(Frames.plan(made).asInstanceOf[Aggregate], Nil)
+    val newest = if (parsed.byEventTime) Seq(max(Grouped.quoted(time)).as(Newest)) else Nil
+    val made = Grouped(stream.select(col("*"), Frames.column(OneKey()).as(One, Aggregation.marked)),
+      keyNames :+ One, Grouped.seen(stream, aggregates) ++ newest)
+    val aggregate = Aggregation.identified(Replayable(Frames.plan(made).asInstanceOf[Aggregate], Nil))
     val results = aggregate.output.drop(keyNames.length + 1)
     val shown = if (parsed.byEventTime) results.init else results
     val output = aggregate.output.zip(names.asScala).map { case (a, name) => AttributeReference(name, a.dataType)() } ++
       shown.map(a => AttributeReference(a.name, a.dataType)()) :+
       AttributeReference(deleted, BooleanType, nullable = false)()
-    val node = RunningAggregate(aggregate, parsed, keyNames.length,
-      AggregateStores.of(aggregate, keyNames.length, parsed), None, output)
+    val parts = Aggregation.parts(aggregate)
+    val node = RunningAggregate(aggregate, parsed, keyNames.length, AggregateStores.of(parts, keyNames.length, parsed),
+      new KnownFunctions(parts.named), None, output)
     val condition = Option(having).map { c =>
       val filter = Frames.plan(Frames.like(made, node).filter(c)).collectFirst { case f: Filter => f.condition }.get
       BindReferences.bindReference(filter, output)
     }
     Frames.like(made, node.copy(having = condition))
   }
-
-  private def quoted(name: String): Column = col(s"`$name`")
 }

@@ -8,9 +8,11 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.ObjectMapper
 
 import org.apache.spark.sql.{DataFrame => ApiFrame, SparkSession => ApiSession}
+import org.apache.spark.sql.catalyst.expressions.Alias
 import org.apache.spark.sql.catalyst.plans.logical.Project
+import org.apache.spark.sql.headgate.batch.BatchInstant
 import org.apache.spark.sql.headgate.planning.{
-  Branch, Carry, Chain, CountRows, Inspect, ObserveTime, SplitBuilder, Tee, Unplaced}
+  Branch, Carry, Chain, CountRows, Inspect, NewestByKey, ObserveTime, SplitBuilder, Tee, Unplaced}
 import org.apache.spark.sql.headgate.sinks.core.RowPlaces
 import org.apache.spark.sql.headgate.spark.{Frames, Sessions}
 import org.apache.spark.sql.headgate.store.NormalKeys
@@ -61,6 +63,12 @@ object FrameApi {
     Frames.like(df, Project(NormalKeys.columns(plan.output, names.asScala.toSet), plan))
   }
 
+  /** The rows with one more column: the time of the batch that they are in. */
+  def withBatchTime(df: ApiFrame, name: String): ApiFrame = {
+    val plan = Frames.plan(df)
+    Frames.like(df, Project(plan.output :+ Alias(BatchInstant(), name)(), plan))
+  }
+
   /** @param df a repartition of the rows that several steps use */
   def tee(df: ApiFrame): ApiFrame = Frames.like(df, Tee(Frames.plan(df).mapChildren(Unplaced(_))))
 
@@ -71,6 +79,13 @@ object FrameApi {
   def observe(df: ApiFrame, source: String, at: String): ApiFrame = {
     val rows = Frames.plan(df)
     Frames.like(df, ObserveTime(rows, source, Frames.column(rows, at)))
+  }
+
+  /** The newest change of each key in a batch, and records that did not parse. */
+  def newest(df: ApiFrame, keys: JList[String], position: String, bad: String): ApiFrame = {
+    val rows = Frames.plan(df)
+    val by = keys.asScala.map(Frames.column(rows, _)).toSeq
+    Frames.like(df, NewestByKey(by, Frames.column(rows, position), Frames.column(rows, bad), rows))
   }
 
   /** The users of a shared stream in one pass, or null if one of them is no plain chain. */

@@ -16,6 +16,10 @@ object KafkaApi {
   def openTransactions(clientJson: String, job: String): String =
     KafkaAdmin.openTransactions(clientJson, job)
 
+  /** Makes a topic of one partition that keeps everything, unless it is there; whether it was made. */
+  def createLasting(clientJson: String, topic: String): Boolean =
+    KafkaAdmin.createLasting(clientJson, topic)
+
   def clusterId(clientJson: String): String = KafkaAdmin.clusterId(clientJson)
 
   /** JSON: cluster and topics, id by name; or error and message.

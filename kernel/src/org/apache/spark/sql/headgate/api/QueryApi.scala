@@ -50,6 +50,15 @@ object QueryApi {
     job.sinks.filter(_.name == sink).foreach(s => PythonWriters.put(job.writerId(s), writer))
   }
 
+  /**
+   * What a query has reported since a trigger, as a JSON array, oldest first. The time is needed as well as
+   * the number: an idle trigger reports under the number of the next batch.
+   */
+  def progressAfter(query: StreamingQuery, batch: Long, triggered: String): String =
+    query.recentProgress.reverseIterator
+      .takeWhile(report => report.batchId > batch || report.batchId == batch && report.timestamp != triggered)
+      .map(_.json).toSeq.reverse.mkString("[", ",", "]")
+
   /** Lets the running batch of a query end, and starts no other. */
   def stopAfterBatch(queryRunId: String): Unit = StopAfterBatch.request(queryRunId)
 

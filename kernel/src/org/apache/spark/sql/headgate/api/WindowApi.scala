@@ -8,20 +8,24 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.sql.{Column, DataFrame => ApiFrame}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
-import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Filter, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Filter, LogicalPlan, Project, Sort}
 import org.apache.spark.sql.functions.{col, count, explode, lit, max, min, struct, when}
-import org.apache.spark.sql.headgate.aggregates.{BatchNumber, BatchTime, BatchValues, Replayable}
+
+import org.apache.spark.sql.headgate.aggregates.{BatchNumber, BatchTime, BatchValues, FirstRows, Replayable}
 import org.apache.spark.sql.headgate.spark.Frames
-import org.apache.spark.sql.headgate.steps.core.{Aggregation, OneKey}
+import org.apache.spark.sql.headgate.steps.core.{Aggregation, KnownFunctions, OneKey}
 import org.apache.spark.sql.headgate.steps.window.{
   CountStores, CountWindow, IsClosed, KeyedWindow, LateBefore, OpenWindowEnd, OpenWindowEnds, PackedRow, SessionEnd, Windowing}
 import org.apache.spark.sql.types._
 
 object WindowApi {
+  import Grouped.quoted
+
   private val Unmarked = "__hg_end_unmarked"
   private val End = "__hg_end"
   private val Late = "__hg_late_row"
   private val Count = "__hg_count"
+  private val Rows = "rows"
   private val Place = "__hg_place"
   private val First = "__hg_first"
   private val Last = "__hg_last"
@@ -40,10 +44,8 @@ object WindowApi {
     val window = Windowing.parse(spec)
     val late = new LateBefore(window.step)
     val keyNames = keys.asScala.toSeq
-    val grouped = inWindows(stream, window, late, time, Option(row).map(_.asScala.toSeq))
-      .groupBy((keyNames ++ Seq(End, Late)).map(quoted): _*)
-    val all = aggregates.asScala.toSeq :+ count(lit(1)).as(Count)
-    val made = grouped.agg(all.head, all.tail: _*)
+    val made = Grouped(inWindows(stream, window, late, time, Option(row).map(_.asScala.toSeq)),
+      keyNames ++ Seq(End, Late), Grouped.seen(stream, aggregates) :+ count(lit(1)).as(Count))
     val aggregate = replayable(Frames.plan(made).asInstanceOf[Aggregate], late, Seq(position, time))
     val lateRow = Option(row).map(_ => stream.select(row.asScala.map(quoted).toSeq: _*).schema.asNullable)
     val output = outputOf(aggregate, names.asScala.toSeq, aggregate.output.slice(
@@ -51,8 +53,40 @@ object WindowApi {
     val tested = conditions.asScala.toSeq.map { c =>
       Frames.plan(made.filter(c)).collectFirst { case f: Filter => f.condition }.get
     }
-    Frames.like(made, KeyedWindow(aggregate, window, keyNames.length,
-      KeyedWindow.layout(aggregate, keyNames.length, window), tested, lateRow, late, output))
+    Frames.like(made, KeyedWindow(aggregate, window, keyNames.length, tested, lateRow, late, Nil, output))
+  }
+
+  /**
+   * The first rows of each key and window in an order, with their rank.
+   *
+   * @param row   the columns that leave beside the keys
+   * @param place columns by which rows come that are alike in `by`
+   * @param rank  what the rank is called
+   */
+  def top(stream: ApiFrame, spec: String, n: Int, keys: JList[String], names: JList[String], time: String,
+      row: JList[String], place: JList[String], by: JList[Column], rank: String, lateNames: JList[String],
+      timeName: String, lateName: String): ApiFrame = {
+    val window = Windowing.parse(spec)
+    val late = new LateBefore(window.step)
+    val (keyNames, shown) = (keys.asScala.toSeq, row.asScala.toSeq)
+    val plan = Frames.plan(stream)
+    val all = by.asScala.toSeq ++ place.asScala.map(quoted)
+    val order = Frames.plan(stream.sort(all: _*)).collectFirst { case s: Sort => s.order }.get
+    val first = (shown ++ place.asScala).map(Frames.column(plan, _))
+    // the order may go by a column of the key, or by one that no row shows
+    val kept = first ++ AttributeSet(order.flatMap(_.references)).toSeq.filterNot(AttributeSet(first).contains)
+    val rows = FirstRows(kept, kept.map(_.name), order.map(o => BindReferences.bindReference(o, kept)
+      .copy(sameOrderExpressions = Nil)), n).toAggregateExpression()
+    val made = Grouped(inWindows(stream, window, late, time, Option(lateNames).map(_.asScala.toSeq)),
+      keyNames ++ Seq(End, Late), Seq(Frames.column(rows).as(Rows), count(lit(1)).as(Count)))
+    val aggregate = Aggregation.identified(Frames.plan(made).asInstanceOf[Aggregate])
+    val lateRow = Option(lateNames).map(_ => stream.select(lateNames.asScala.map(quoted).toSeq: _*).schema.asNullable)
+    def column(name: String, dataType: DataType) = AttributeReference(name, dataType)()
+    val output = aggregate.output.zip(names.asScala).map { case (a, name) => column(name, a.dataType) } ++
+      Seq(column("window_start", TimestampType), column("window_end", TimestampType), column(rank, IntegerType)) ++
+      first.take(shown.length).map(a => column(a.name, a.dataType)) ++ Seq(column(timeName, TimestampType)) ++
+      lateRow.map(AttributeReference(lateName, _)())
+    Frames.like(made, KeyedWindow(aggregate, window, keyNames.length, Nil, lateRow, late, shown.indices, output))
   }
 
   /**
@@ -66,14 +100,14 @@ object WindowApi {
       timeName: String): ApiFrame = {
     val keyNames = keys.asScala.toSeq
     val at = Option(time).map(quoted).getOrElse(lit(null).cast(TimestampType))
-    val all = aggregates.asScala.toSeq ++ Seq(min(at).as(First), max(at).as(Last))
-    val made = stream.select(col("*"), quoted(position).as(Place, Aggregation.marked))
-      .groupBy((keyNames :+ Place).map(quoted): _*).agg(all.head, all.tail: _*)
+    val made = Grouped(stream.select(col("*"), quoted(position).as(Place, Aggregation.marked)),
+      keyNames :+ Place, Grouped.seen(stream, aggregates) ++ Seq(min(at).as(First), max(at).as(Last)))
     val batch = new BatchValues(step)
     val aggregate = replayable(Frames.plan(made).asInstanceOf[Aggregate], batch, Seq(position))
     val results = aggregate.output.slice(keyNames.length + 1, aggregate.output.length - 2)
+    val parts = Aggregation.parts(aggregate)
     Frames.like(made, CountWindow(aggregate, step, size, every, keyNames.length,
-      CountStores.layout(aggregate, keyNames.length), batch,
+      CountStores.layout(parts, keyNames.length), new KnownFunctions(parts.named), batch,
       outputOf(aggregate, names.asScala.toSeq, results, timeName)))
   }
 
@@ -90,8 +124,6 @@ object WindowApi {
       Seq(column("is_partial", BooleanType), column("fired_by", StringType), column("pane", IntegerType),
         column(timeName, TimestampType))
   }
-
-  private def quoted(name: String): Column = col(s"`$name`")
 
   /** The stream with a row for each open window; one without an end, for `.late`, if there is none. */
   private def inWindows(stream: ApiFrame, window: Windowing, late: LateBefore, time: String,
@@ -118,7 +150,7 @@ object WindowApi {
   /** The same with functions whose values a replayed batch finds again. */
   private def replayable(aggregate: Aggregate, batch: BatchValues, columns: Seq[String]): Aggregate = {
     val places = columns.flatMap(name => aggregate.child.output.find(_.name == name))
-    Replayable(aggregate, BatchNumber(batch) +: places)
+    Aggregation.identified(Replayable(aggregate, BatchNumber(batch) +: places))
   }
 
   /**

@@ -41,7 +41,7 @@ final class Fence(lockFile: LocalPath, jobFile: Path, token: String, hadoop: Con
   }
 
   private def reason(): String = {
-    val lease = StoredFile.read(jobFile.getFileSystem(hadoop), jobFile)
+    val lease = StoredFile.readSmall(jobFile.getFileSystem(hadoop), jobFile)
       .map(Fence.mapper.readTree(_).get("lease")).orNull
     if (lease == null || lease.isNull) s"the lease in $jobFile is gone"
     else if (lease.path("owner").path("token").asText == token) null

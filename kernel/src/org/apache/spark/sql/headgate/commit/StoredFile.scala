@@ -3,8 +3,10 @@ package org.apache.spark.sql.headgate.commit
 
 import java.io.{ByteArrayOutputStream, FileNotFoundException, IOException, OutputStream}
 
-import org.apache.hadoop.fs.{FileAlreadyExistsException, FileSystem, FSDataOutputStream, FSDataOutputStreamBuilder, Path}
+import org.apache.hadoop.fs.{FileAlreadyExistsException, FileSystem, FSDataInputStream, FSDataOutputStream, FSDataOutputStreamBuilder, Path}
+import org.apache.hadoop.util.functional.FutureIO
 
+import org.apache.spark.sql.headgate.failures.{Coded, CodedFailure}
 import org.apache.spark.sql.headgate.spark.CheckpointStream
 
 /** An object that appears when the stream is closed, in place of what was there. */
@@ -40,9 +42,7 @@ private[headgate] final class NewStoredFile(fs: FileSystem, file: Path, bytes: B
     try StoredFile.put(fs, file, mine, ifAbsent = true)
     catch {
       case e: IOException if StoredFile.read(fs, file).exists(!_.sameElements(mine)) =>
-        val taken = new FileAlreadyExistsException(s"$file is there already")
-        taken.initCause(e)
-        throw taken
+        throw new FileTakenException(file, e)
       case e: IOException if StoredFile.read(fs, file).isEmpty => throw e
       case _: IOException => // the very bytes: the answer to an earlier try was lost
     }
@@ -51,9 +51,20 @@ private[headgate] final class NewStoredFile(fs: FileSystem, file: Path, bytes: B
   override def cancel(): Unit = ended = true
 }
 
+/** Another driver was first. Where it is an entry of one of Spark's logs, it has planned or done the batch. */
+class FileTakenException(val coded: Coded) extends FileAlreadyExistsException(coded.line) with CodedFailure {
+  def this(file: Path, cause: Throwable) = {
+    this(Coded("BATCH_TAKEN", "path" -> file))
+    initCause(cause)
+  }
+}
+
 private[headgate] object StoredFile {
   private val IfAbsent = "fs.option.create.conditional.overwrite"
   private val WithoutLooking = "fs.s3a.create.performance"
+  private val Length = "fs.option.openfile.length"
+  private val Policy = "fs.option.openfile.read.policy"
+  private val Small = 1 << 20
   private val Tries = 5
 
   def create(fs: FileSystem, file: Path, overwrite: Boolean): CheckpointStream =
@@ -85,13 +96,23 @@ private[headgate] object StoredFile {
   def read(fs: FileSystem, file: Path): Option[Array[Byte]] = read(fs, file, Tries)
 
   private def read(fs: FileSystem, file: Path, tries: Int): Option[Array[Byte]] =
-    try {
-      val in = fs.open(file)
-      try Some(in.readAllBytes()) finally in.close()
-    } catch {
+    try Some(bytes(fs.open(file))) catch {
       case _: FileNotFoundException => None
       case e: IOException if tries > 1 && changed(e) => Thread.sleep(20); read(fs, file, tries - 1)
     }
+
+  /** The same by one request, for what is small. S3A asks for an object's length before it reads it, unless
+    * somebody says it: an object that is shorter ends where it ends.
+    */
+  def readSmall(fs: FileSystem, file: Path): Option[Array[Byte]] =
+    if (fs.getUri.getScheme != "s3a") read(fs, file)
+    else try {
+      val opening = fs.openFile(file).optLong(Length, Small).opt(Policy, "whole-file")
+      val found = bytes(FutureIO.awaitFuture(opening.build()))
+      if (found.length < Small) Some(found) else read(fs, file)
+    } catch { case _: FileNotFoundException => None }
+
+  private def bytes(in: FSDataInputStream): Array[Byte] = try in.readAllBytes() finally in.close()
 
   private def changed(e: IOException): Boolean =
     e.getClass.getSimpleName == "RemoteFileChangedException" || e.isInstanceOf[java.io.EOFException]

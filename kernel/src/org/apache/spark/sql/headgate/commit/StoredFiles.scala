@@ -2,6 +2,7 @@
 package org.apache.spark.sql.headgate.commit
 
 import java.io.FileNotFoundException
+import java.util.Collections
 
 import org.apache.hadoop.fs.{FileStatus, FileSystem, FSDataInputStream, Path, PathFilter}
 
@@ -30,8 +31,12 @@ private[headgate] final class StoredFiles(root: Path, fs: FileSystem) extends Ch
     if (!FencedFileManager.isLogEntry(file)) fs.exists(file)
     else try { fs.open(file).close(); true } catch { case _: FileNotFoundException => false }
 
+  /** An entry of a log is deleted without a look whether it is a folder. */
   override def delete(file: Path): Unit =
-    try fs.delete(file, true) catch { case _: FileNotFoundException => }
+    if (FencedFileManager.isLogEntry(file)) {
+      val entries = fs.createBulkDelete(file.getParent)
+      try entries.bulkDelete(Collections.singletonList(file)) finally entries.close()
+    } else try fs.delete(file, true) catch { case _: FileNotFoundException => }
 
   override def isLocal: Boolean = false
   override def createCheckpointDirectory(): Path = fs.makeQualified(root)

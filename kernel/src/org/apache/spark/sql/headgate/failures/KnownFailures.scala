@@ -2,7 +2,7 @@
 package org.apache.spark.sql.headgate.failures
 
 import java.io.{FileNotFoundException, IOException}
-import java.nio.file.{FileSystemException, ReadOnlyFileSystemException}
+import java.nio.file.{AccessDeniedException, FileSystemException, ReadOnlyFileSystemException}
 import java.util.concurrent.TimeoutException
 
 import org.apache.hadoop.security.AccessControlException
@@ -18,11 +18,18 @@ object KnownFailures {
   private type Sign = Throwable => Boolean
   private val Frames = 14
 
+  // What the clients of object stores throw. Their jars come with the home, so they have no classes here.
+  private val StoreClients = Seq("software.amazon.awssdk.", "org.apache.hadoop.fs.s3a.",
+    "org.apache.hadoop.fs.azurebfs.", "com.google.cloud.hadoop.")
+
+  private val NoKeys = Set("NoAuthWithAWSException", "NoAwsCredentialsException")
+
   /** A full disk first: to who cannot load any state because of it, it looks like damaged state. */
   private val first: Seq[(String, Sign)] = Seq(
     "PYTHON_WORKER" -> PythonFailures.isWorkerGone,
     "DISK_FULL" -> isDiskFull,
     "READ_ONLY" -> isReadOnly,
+    "BATCH_TAKEN" -> isCondition("CONCURRENT_STREAM_LOG_UPDATE"),
     "STATE_SCHEMA" -> isCondition("STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
       "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE", "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA"),
     "STATE_FILES" -> isCondition("CANNOT_LOAD_STATE_STORE", "CHECKPOINT_FILE_CHECKSUM_VERIFICATION_FAILED"),
@@ -36,7 +43,15 @@ object KnownFailures {
 
   /** The code of an exception and its causes, the outermost first. `others` knows the brokers' classes. */
   def codeOf(chain: Seq[Throwable], others: Seq[Throwable] => Option[String]): Option[String] =
-    among(first, chain).orElse(others(chain)).orElse(among(last, chain))
+    ofStore(chain).orElse(among(first, chain)).orElse(others(chain)).orElse(among(last, chain))
+
+  /** An object store that refuses, or does not answer; one that says that a file is not there has answered. */
+  private def ofStore(chain: Seq[Throwable]): Option[String] = {
+    def denies(e: Throwable) = e.isInstanceOf[AccessDeniedException] || NoKeys.contains(e.getClass.getSimpleName)
+    if (!chain.exists(e => StoreClients.exists(e.getClass.getName.startsWith(_)))) None
+    else if (chain.exists(e => e.isInstanceOf[FileNotFoundException] || e.isInstanceOf[CodedFailure])) None
+    else Some(if (chain.exists(denies)) "STORE_DENIED" else "STORE_UNREACHABLE")
+  }
 
   private def among(signs: Seq[(String, Sign)], chain: Seq[Throwable]): Option[String] =
     signs.collectFirst { case (code, holds) if chain.exists(holds) => code }

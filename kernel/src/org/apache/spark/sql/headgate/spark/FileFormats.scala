@@ -37,11 +37,14 @@ object FileFormats {
 
   def names: Set[String] = made.keySet
 
-  /** @param format one of `names` */
-  def outputs(session: Session, format: String, options: Map[String, String],
-      schema: StructType): FileOutputs = {
+  /** @param format one of `names`
+    * @param settings of Spark for these files alone
+    */
+  def outputs(session: Session, format: String, options: Map[String, String], schema: StructType,
+      settings: Map[String, String] = Map.empty): FileOutputs = {
     val job = Job.getInstance(Sessions.hadoop(session, options))
     val factory = made(format)().prepareWrite(session, job, options, schema)
+    settings.foreach { case (name, value) => job.getConfiguration.set(name, value) }
     new FileOutputs(schema, factory, new SerializableConfiguration(job.getConfiguration))
   }
 

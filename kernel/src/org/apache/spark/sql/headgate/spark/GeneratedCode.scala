@@ -49,6 +49,9 @@ object GeneratedCode {
 
   def unshared(of: Seq[Expression], in: Seq[Attribute]): MutableProjection = MutableProjection.create(of.map(bound(_, in)))
 
+  /** An order whose references are bound. */
+  def unsharedSorting(by: Seq[SortOrder]): Ordering[InternalRow] = new LazilyGeneratedOrdering(by)
+
   def predicate(of: Expression, in: Seq[Attribute]): BasePredicate = {
     val condition = bound(of, in)
     taken("predicate", Seq(condition)) {

@@ -2,6 +2,7 @@ package org.apache.spark.sql.headgate.spark
 
 import java.util.UUID
 
+import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorStateInfo
 import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, MicroBatchExecution}
 
@@ -56,6 +57,10 @@ object RunningBatch {
     else RunningQuery.of(session).flatMap(_.lastExecution).filter(_.currentBatchId == batch.toLong)
       .map(new RunningBatch(_))
   }
+
+  /** The number of the batch that a task belongs to, if it is of one. */
+  def ofTask(task: TaskContext): Option[Long] =
+    Option(task.getLocalProperty(MicroBatchExecution.BATCH_ID_KEY)).map(_.toLong)
 
   /** The watermark that the next batch will have; for the same reason not what Spark tells. */
   def nextWatermarkMs(session: Session): Long = RunningQuery.of(session).fold(0L)(_.nextWatermarkMs)

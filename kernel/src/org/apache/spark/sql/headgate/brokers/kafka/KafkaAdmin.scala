@@ -52,6 +52,12 @@ object KafkaAdmin {
       json.toString
     }
 
+  /** Makes a topic of one partition that keeps everything, unless it is there; whether it was made. */
+  def createLasting(clientJson: String, topic: String): Boolean = {
+    val client = clientOf(clientJson)
+    Admins.use(client)(Topics.create(_, topic, client.getOrElse("bootstrap.servers", "")))
+  }
+
   /** The id of a cluster, whatever list of its brokers leads there. */
   def clusterId(clientJson: String): String =
     Admins.use(clientOf(clientJson))(admin => Admins.result(admin.describeCluster().clusterId))

@@ -1,23 +1,24 @@
 /** Owns reading the parts of a broker's record out of a sink's row. */
 package org.apache.spark.sql.headgate.sinks.core
 
-import java.util.Arrays
-
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
-import org.apache.spark.sql.headgate.json.{JsonBytes, JsonRowWriter}
 import org.apache.spark.sql.types.{BinaryType, DataType, StringType, StructType}
 
 /** The struct begins with the parts that `hidden` names; without a value among them, the value is the
-  * other columns as JSON. A row that deletes has no value. One instance serves one task.
+  * other columns, encoded. A row that deletes has no value. One instance serves one task.
   */
-final class RecordParts(topic: String, struct: StructType, hidden: Seq[String], timeZone: String) {
+final class RecordParts(
+    topic: String,
+    struct: StructType,
+    hidden: Seq[String],
+    timeZone: String,
+    encoding: ValueEncoding = JsonEncoding) {
   private val key = hidden.indexOf("key")
   private val value = hidden.indexOf("value")
   private val valueIsText = value >= 0 && isText(struct(value).dataType, "value")
   private val deleted = hidden.indexOf(RecordParts.Deleted)
-  private val json = if (value >= 0) null else new JsonRowWriter(struct, timeZone, hidden.length)
-  private val bytes = new JsonBytes(1 << 12)
+  private val encoder = if (value >= 0) null else encoding.encoder(struct, hidden.length, timeZone)
 
   val keyIsText: Boolean = key >= 0 && isText(struct(key).dataType, "key")
 
@@ -26,11 +27,7 @@ final class RecordParts(topic: String, struct: StructType, hidden: Seq[String], 
   def valueOf(row: InternalRow): Array[Byte] =
     if (deleted >= 0 && row.getBoolean(deleted)) null
     else if (value >= 0) part(row, value, valueIsText)
-    else {
-      bytes.clear()
-      json.write(row, bytes)
-      Arrays.copyOf(bytes.array, bytes.length)
-    }
+    else encoder.encode(row)
 
   /** Text or bytes as bytes, null where there are none. */
   def part(from: SpecializedGetters, i: Int, text: Boolean): Array[Byte] =

@@ -7,7 +7,7 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.connector.write.{PhysicalWriteInfo, WriterCommitMessage}
 import org.apache.spark.sql.connector.write.streaming.{StreamingDataWriterFactory, StreamingWrite}
-import org.apache.spark.sql.headgate.batch.{BatchGuards, JobClock, StopAfterBatch}
+import org.apache.spark.sql.headgate.batch.{BatchGuards, BatchInstant, JobClock, StopAfterBatch}
 import org.apache.spark.sql.headgate.commit.{Durability, Fence, HomeFiles, Marker}
 import org.apache.spark.sql.headgate.counters.Counters
 import org.apache.spark.sql.headgate.spark.{QueryHadoop, RunningBatch, Session, Sessions}
@@ -37,6 +37,7 @@ final class SinkWrite(session: Session, spec: JobSpec, schema: StructType, fsync
   override def createStreamingWriterFactory(info: PhysicalWriteInfo): StreamingDataWriterFactory = {
     recovered
     BatchGuards.checkBeforeTasks(session)
+    BatchInstant.announce(session)
     if (outputs.all.exists(_.commitInTasks)) fence().foreach(_.check())
     val batch = new BatchWrite(session, info.numPartitions, mark, structs, spec.outUntil)
     // Those whose tasks commit first: their rows are out first as well.

@@ -21,6 +21,9 @@ final class SpecNode(node: JsonNode) {
       .map(_.properties.asScala.map(e => e.getKey -> e.getValue.asText).toMap)
       .getOrElse(Map.empty[String, String])
 
+  /** A part as it is, or null. */
+  def part(name: String): JsonNode = node.get(name)
+
   /** The delivery, for kinds that know both. */
   def exactlyOnce: Boolean = text("delivery", "exactly_once") match {
     case "exactly_once" => true

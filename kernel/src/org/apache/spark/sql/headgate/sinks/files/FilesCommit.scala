@@ -23,7 +23,7 @@ final class FilesCommit(spec: JobSpec, sink: SinkSpec, path: String, fsync: Bool
   private val writerId = spec.writerId(sink)
   val staging: Path = root.resolve("_staging")
 
-  def commit(mark: Marker, files: Seq[Staged]): Unit = {
+  def commit(mark: Marker, files: Seq[Placed]): Unit = {
     val batch = mark.batch
     val target = folder(batch)
     if (files.nonEmpty && !markerOf(batch).exists(_.holds(mark, sink.name))) {
@@ -35,15 +35,19 @@ final class FilesCommit(spec: JobSpec, sink: SinkSpec, path: String, fsync: Bool
       manifest.put("version", 1).put("writer", writerId).put("run", spec.run)
       mark.writeTo(manifest)
       val list = manifest.putArray("files")
-      files.sortBy(_.partition).foreach { f =>
-        val name = f"part-${f.partition}%05d" + extension(f.name)
-        val to = gathered.resolve(name)
-        Files.move(staging.resolve(f.name), to, StandardCopyOption.ATOMIC_MOVE)
-        list.addObject().put("name", name).put("rows", f.rows).put("bytes", Files.size(to))
+      for ((folder, inIt) <- files.groupBy(_.folder).toSeq.sortBy(_._1)) {
+        Files.createDirectories(gathered.resolve(folder))
+        for ((name, f) <- named(inIt.map(_.file))) {
+          val to = gathered.resolve(folder).resolve(name)
+          Files.move(staging.resolve(f.name), to, StandardCopyOption.ATOMIC_MOVE)
+          list.addObject().put("name", gathered.relativize(to).toString).put("rows", f.rows)
+            .put("bytes", Files.size(to))
+        }
       }
       Files.write(gathered.resolve("_manifest.json"), manifest.toString.getBytes(UTF_8))
       if (fsync) {
         DiskFiles.sync(gathered.resolve("_manifest.json"))
+        files.flatMap(f => foldersOf(f.folder)).distinct.foreach(f => DiskFiles.sync(gathered.resolve(f)))
         DiskFiles.sync(gathered)
       }
       Fence.recheck()
@@ -52,6 +56,15 @@ final class FilesCommit(spec: JobSpec, sink: SinkSpec, path: String, fsync: Bool
     }
     removeLeftovers(batch)
   }
+
+  /** The files of a folder by their names there: a task's second file has a number. */
+  private def named(files: Seq[Staged]): Seq[(String, Staged)] =
+    for ((task, of) <- files.groupBy(_.partition).toSeq.sortBy(_._1); (f, n) <- of.zipWithIndex)
+      yield f"part-$task%05d" + (if (n == 0) "" else s"-$n") + extension(f.name) -> f
+
+  /** A folder within the batch's, and those that it is in. */
+  private def foldersOf(folder: String): Seq[String] =
+    if (folder.isEmpty) Nil else folder.split('/').toSeq.scanLeft("")((at, name) => s"$at$name/").tail
 
   /** The last batch of this run whose folder is there. */
   def marker: Option[Marker] = numbers(prefix).maxOption.flatMap(markerOf)

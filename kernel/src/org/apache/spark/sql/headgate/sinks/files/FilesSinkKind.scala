@@ -12,7 +12,8 @@ final class FilesSinkKind extends SinkKind {
     val format = spec.text("format", "parquet")
     require(FileFormats.names.contains(format),
       s"sink '${spec.text("name")}': format must be parquet, json or csv, got '$format'")
-    FilesSinkOptions(spec.text("path"), format, spec.texts("options"))
+    FilesSinkOptions(spec.text("path"), format, spec.texts("options"), spec.list("partition_by"),
+      spec.number("rows_per_file", 0))
   }
 
   override def of(job: JobSpec, sinks: Seq[SinkSpec], fsync: Boolean): JobSinks =
@@ -21,9 +22,11 @@ final class FilesSinkKind extends SinkKind {
 
 /** @param format parquet, json or csv
   * @param options of the format
+  * @param partitionBy columns whose values name folders
+  * @param rowsPerFile at most; 0 if there is no end
   */
-case class FilesSinkOptions(path: String, format: String, options: Map[String, String])
-  extends SinkOptions
+case class FilesSinkOptions(path: String, format: String, options: Map[String, String],
+    partitionBy: Seq[String], rowsPerFile: Long) extends SinkOptions
 
 private final class FilesSinks(job: JobSpec, sinks: Seq[SinkSpec], fsync: Boolean) extends JobSinks {
   private val commits =
@@ -40,21 +43,27 @@ private final class FilesSinks(job: JobSpec, sinks: Seq[SinkSpec], fsync: Boolea
     DiskSync.createFolders(commit.staging)
     commit.owner.check(job.owner, sink.name)
     val options = optionsOf(sink)
-    val outputs = FileFormats.outputs(
-      batch.session, options.format, options.options, batch.structs(sink.number))
-    FilesSinkPlan(job.writerId(sink), commit.staging.toString, batch.outBy(commit.marker, sink), outputs)
+    val splitting = Splitting(
+      batch.structs(sink.number), options.partitionBy, options.rowsPerFile, batch.timeZone)
+    val outputs =
+      FileFormats.outputs(batch.session, options.format, options.options, splitting.stored)
+    FilesSinkPlan(job.writerId(sink), commit.staging.toString, batch.outBy(commit.marker, sink), outputs,
+      splitting)
   }
 
   override def commit(
       sink: SinkSpec, mark: Marker, messages: Seq[SinkMessage], committed: () => Unit): Unit = {
-    commits(sink.number).commit(mark, staged(messages))
+    commits(sink.number).commit(mark, placed(messages))
     if (messages.nonEmpty) committed()
   }
 
   override def abort(sink: SinkSpec, batch: Long, messages: Seq[SinkMessage]): Unit =
-    commits(sink.number).abort(batch, staged(messages))
+    commits(sink.number).abort(batch, placed(messages).map(_.file))
 
-  private def staged(messages: Seq[SinkMessage]): Seq[Staged] = messages.collect { case s: Staged => s }
+  private def placed(messages: Seq[SinkMessage]): Seq[Placed] = messages.collect {
+    case s: Staged => Placed("", s)
+    case p: Placed => p
+  }
 
   override def markers(): Map[Int, Seq[Marker]] = commits.map { case (n, c) => n -> c.marker.toSeq }
 
@@ -69,12 +78,16 @@ private final class FilesSinks(job: JobSpec, sinks: Seq[SinkSpec], fsync: Boolea
   * @param committed the sink's last committed batch, or -1: a batch up to it is not written again
   */
 private case class FilesSinkPlan(
-    writerId: String, staging: String, committed: Long, outputs: FileOutputs)
+    writerId: String, staging: String, committed: Long, outputs: FileOutputs, splitting: Splitting)
 
 private case class FilesPlan(sinks: Map[Int, FilesSinkPlan], fsync: Boolean) extends TaskPlan {
   override def open(task: TaskPlace): TaskSinks = (sink: Int) => {
     val plan = sinks(sink)
     if (task.batch <= plan.committed) new DrainWriter
-    else new StagedFile(task, plan.writerId, plan.staging, plan.outputs, fsync)
+    else if (plan.splitting.isNone) file(plan, task)
+    else new SplitFiles(plan.splitting, n => file(plan, task.copy(attempt = s"${task.attempt}-$n")))
   }
+
+  private def file(plan: FilesSinkPlan, task: TaskPlace): StagedFile =
+    new StagedFile(task, plan.writerId, plan.staging, plan.outputs, fsync)
 }

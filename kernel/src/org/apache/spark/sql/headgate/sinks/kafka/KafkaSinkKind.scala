@@ -13,7 +13,8 @@ final class KafkaSinkKind extends SinkKind {
     exactlyOnce = spec.exactlyOnce,
     transactionTimeoutMs = spec.number("transaction_timeout_ms", 600000),
     markerTopic = spec.text("marker_topic", "headgate-markers"),
-    client = spec.texts("client"))
+    client = spec.texts("client"),
+    schema = SinkSchema.of(spec))
 
   override def of(job: JobSpec, sinks: Seq[SinkSpec], fsync: Boolean): JobSinks =
     new KafkaSinks(job, sinks)
@@ -21,6 +22,7 @@ final class KafkaSinkKind extends SinkKind {
 
 /** @param hidden which of key, value, headers, timestamp and deleted come first in the sink's struct, in order
   * @param client properties of the Kafka client, as the user gave them
+  * @param schema which schema of a registry its values have, if they have one
   */
 case class KafkaOptions(
     topic: String,
@@ -28,7 +30,8 @@ case class KafkaOptions(
     exactlyOnce: Boolean,
     transactionTimeoutMs: Int,
     markerTopic: String,
-    client: Map[String, String])
+    client: Map[String, String],
+    schema: Option[SinkSchema] = None)
   extends SinkOptions {
   hidden.foreach(part => require(KafkaOptions.Parts.contains(part),
     s"a part of a record must be one of ${KafkaOptions.Parts.mkString(", ")}, got '$part'"))

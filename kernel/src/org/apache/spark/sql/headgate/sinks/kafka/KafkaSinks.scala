@@ -11,8 +11,9 @@ import org.apache.kafka.clients.admin.{Admin, ListTransactionsOptions, Transacti
 import org.apache.spark.sql.headgate.brokers.kafka.{Admins, Clients}
 import org.apache.spark.sql.headgate.commit.{Marker, Owner}
 import org.apache.spark.sql.headgate.sinks.core.{
-  BatchWrite, JobSinks, JobSpec, SinkMessage, SinkSpec, TaskPlan}
+  BatchWrite, JobSinks, JobSpec, JsonEncoding, SinkMessage, SinkSpec, TaskPlan, ValueEncoding}
 import org.apache.spark.sql.headgate.spark.{RunningQuery, Session}
+import org.apache.spark.sql.types.StructType
 
 private[headgate] final class KafkaSinks(job: JobSpec, sinks: Seq[SinkSpec]) extends JobSinks {
   private val options = sinks.map(s => s.number -> s.options.asInstanceOf[KafkaOptions])
@@ -22,8 +23,14 @@ private[headgate] final class KafkaSinks(job: JobSpec, sinks: Seq[SinkSpec]) ext
 
   override def prepare(batch: BatchWrite): TaskPlan = KafkaPlan(
     KafkaSinks.started(batch.session)(start(_, batch.tasks)),
-    options.map { case (n, o) => n -> KafkaSinkPlan(o.topic, o.hidden, batch.structs(n)) }.toMap,
+    options.map { case (n, o) => n -> plan(o, batch.structs(n)) }.toMap,
     batch.timeZone, batch.mark)
+
+  private def plan(of: KafkaOptions, struct: StructType): KafkaSinkPlan = {
+    val columns = StructType(struct.drop(of.hidden.length))
+    val encoding = of.schema.fold[ValueEncoding](JsonEncoding)(_.encoding(of.topic, columns))
+    KafkaSinkPlan(of.topic, of.hidden, struct, encoding)
+  }
 
   private def start(id: UUID, tasks: Int): Array[GroupPlan] = groups.map { group =>
     Admins.use(group.client)(admin => new GroupStart(group, admin).plan(id.toString, tasks))

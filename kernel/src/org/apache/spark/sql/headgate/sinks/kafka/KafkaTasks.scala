@@ -3,14 +3,16 @@ package org.apache.spark.sql.headgate.sinks.kafka
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.headgate.commit.Marker
-import org.apache.spark.sql.headgate.sinks.core.{SinkWriter, TaskPlace, TaskPlan, TaskSinks}
+import org.apache.spark.sql.headgate.sinks.core.{
+  SinkWriter, TaskPlace, TaskPlan, TaskSinks, ValueEncoding}
 import org.apache.spark.sql.types.StructType
 
 /** What a task has to know of one sink.
   *
   * @param hidden the parts of a record that come first in the struct
   */
-private[headgate] case class KafkaSinkPlan(topic: String, hidden: Seq[String], schema: StructType)
+private[headgate] case class KafkaSinkPlan(
+    topic: String, hidden: Seq[String], schema: StructType, encoding: ValueEncoding)
 
 /** The groups of a job's Kafka sinks.
   *
@@ -33,7 +35,8 @@ private[headgate] final class KafkaTasks(plan: KafkaPlan, task: Int, mark: Marke
   override def writer(sink: Int): SinkWriter = {
     val group = open(plan.groups.indexWhere(_.group.sinks.contains(sink)))
     val of = plan.sinks(sink)
-    new KafkaWriter(group, of.topic, new RecordMaker(of.topic, of.schema, of.hidden, plan.timeZone))
+    new KafkaWriter(group, of.topic,
+      new RecordMaker(of.topic, of.schema, of.hidden, plan.timeZone, of.encoding))
   }
 
   override def commit(): Unit = open.foreach(_.commit())

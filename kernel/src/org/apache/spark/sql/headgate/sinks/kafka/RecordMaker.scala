@@ -8,14 +8,18 @@ import org.apache.kafka.common.header.Header
 import org.apache.kafka.common.header.internals.{RecordHeader, RecordHeaders}
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.headgate.sinks.core.RecordParts
+import org.apache.spark.sql.headgate.sinks.core.{RecordParts, ValueEncoding}
 import org.apache.spark.sql.types.{MapType, StringType, StructType}
 
 /** One instance serves one task. */
 private[headgate] final class RecordMaker(
-    topic: String, struct: StructType, hidden: Seq[String], timeZone: String) {
+    topic: String,
+    struct: StructType,
+    hidden: Seq[String],
+    timeZone: String,
+    encoding: ValueEncoding) {
 
-  private val parts = new RecordParts(topic, struct, hidden, timeZone)
+  private val parts = new RecordParts(topic, struct, hidden, timeZone, encoding)
   private val headers = hidden.indexOf("headers")
   private val timestamp = hidden.indexOf("timestamp")
   private val headerIsText = headers >= 0 && (struct(headers).dataType match {

@@ -1,8 +1,7 @@
 package org.apache.spark.sql.headgate.steps.aggregate
 
-import org.apache.spark.sql.catalyst.plans.logical.Aggregate
 import org.apache.spark.sql.headgate.spark.{KeyLayout, StoreShape}
-import org.apache.spark.sql.headgate.steps.core.Aggregation
+import org.apache.spark.sql.headgate.steps.core.{Aggregation, AggregationParts}
 import org.apache.spark.sql.headgate.store.StoreSpec
 import org.apache.spark.sql.types._
 
@@ -23,10 +22,9 @@ object AggregateStores {
   val Book: Seq[StructField] = Seq(StructField("flags", IntegerType), StructField("expires", TimestampType))
 
   /** The layout of the state of such an aggregation, before or after the optimizer saw it. */
-  def of(aggregate: Aggregate, keys: Int, spec: AggregateSpec): Seq[StoreSpec] = {
-    val (functions, grouping, results) = Aggregation.parts(aggregate)
-    val parts = grouping.take(keys).zipWithIndex.map { case (k, i) => StructField(s"key$i", k.dataType) }
-    val values = Aggregation.columns(Aggregation.named(functions, results)) ++ Book
+  def of(aggregation: AggregationParts, keys: Int, spec: AggregateSpec): Seq[StoreSpec] = {
+    val parts = aggregation.grouping.take(keys).zipWithIndex.map { case (k, i) => StructField(s"key$i", k.dataType) }
+    val values = Aggregation.columns(aggregation.named) ++ Book
     val none = StructType(StructField("none", BooleanType) :: Nil)
     val byTime = StructType(Seq(StructField("time", LongType, nullable = false),
       StructField("timer", IntegerType, nullable = false)) ++ parts)

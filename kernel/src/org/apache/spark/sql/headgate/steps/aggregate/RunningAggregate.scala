@@ -2,12 +2,11 @@ package org.apache.spark.sql.headgate.steps.aggregate
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
-import org.apache.spark.sql.catalyst.planning.PhysicalAggregation
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.headgate.planning.PlansItself
 import org.apache.spark.sql.headgate.spark.{Aggregates, RunningBatch, Session}
-import org.apache.spark.sql.headgate.steps.core.Aggregation
+import org.apache.spark.sql.headgate.steps.core.{Aggregation, KnownFunctions}
 import org.apache.spark.sql.headgate.store.{KeepsState, StoreSpec}
 
 /**
@@ -15,11 +14,12 @@ import org.apache.spark.sql.headgate.store.{KeepsState, StoreSpec}
  * optimizer: by the keys, and by a column that is the same in all rows.
  *
  * @param stores the layout of the state, as it was when the graph was built
+ * @param known  the functions as they were then
  * @param having which results are there at all; bound to the output
  * @param output keys, results, and whether the row deletes that of its key
  */
 case class RunningAggregate(child: LogicalPlan, spec: AggregateSpec, keys: Int, stores: Seq[StoreSpec],
-    having: Option[Expression], output: Seq[Attribute]) extends UnaryNode with KeepsState with PlansItself {
+    known: KnownFunctions, having: Option[Expression], output: Seq[Attribute]) extends UnaryNode with KeepsState with PlansItself {
   override def step: String = spec.step
   override def producedAttributes: AttributeSet = AttributeSet(output)
   @transient override lazy val references: AttributeSet = child.outputSet
@@ -27,9 +27,9 @@ case class RunningAggregate(child: LogicalPlan, spec: AggregateSpec, keys: Int, 
 
   /** Partial, shuffle by key, merge, and our operator. */
   override def physical(session: Session, planLater: LogicalPlan => SparkPlan): SparkPlan = {
-    val aggregate = Aggregation.below(child)
-    val PhysicalAggregation(grouping, functions, results, rows) = aggregate: @unchecked
-    val layout = AggregateStores.of(aggregate, keys, spec)
+    val parts = Aggregation.parts(Aggregation.below(child), known)
+    import parts.{functions, grouping, results, rows}
+    val layout = AggregateStores.of(parts, keys, spec)
     require(layout.map(_.toJson) == stores.map(_.toJson),
       s"the optimizer changed the state of '$step' from $stores to $layout")
     val batch = RunningBatch.of(session)

@@ -1,14 +1,30 @@
 package org.apache.spark.sql.headgate.steps.core
 
+import scala.collection.mutable
+
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, AggregateFunction}
 import org.apache.spark.sql.catalyst.expressions.codegen._
 import org.apache.spark.sql.catalyst.optimizer.{CollapseProject, DecimalAggregates, ReplaceExpressions}
 import org.apache.spark.sql.catalyst.planning.PhysicalAggregation
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, EventTimeWatermark, LogicalPlan, Project}
 import org.apache.spark.sql.headgate.aggregates.Gathered
 import org.apache.spark.sql.types._
+
+/**
+ * @param grouping the columns that are grouped by
+ * @param named    the functions, each once, with the result that it was first used for
+ * @param results  over the functions' result attributes and the grouping
+ * @param rows     what is aggregated
+ */
+case class AggregationParts(grouping: Seq[NamedExpression], named: Seq[(AggregateExpression, String)],
+    results: Seq[NamedExpression], rows: LogicalPlan) {
+  val functions: Seq[AggregateExpression] = named.map(_._1)
+}
+
+/** The functions of a step when its graph was built; the optimizer does not look into this. */
+final class KnownFunctions(val named: Seq[(AggregateExpression, String)]) extends Serializable
 
 /** What the optimizer makes of an Aggregate below a step of ours, and what of it is state. */
 object Aggregation {
@@ -23,20 +39,58 @@ object Aggregation {
     case other => throw new IllegalStateException(s"a step over ${other.nodeName} instead of an aggregation")
   }
 
-  /** The functions, the columns that are grouped by, and the results. */
-  def parts(aggregate: Aggregate): (Seq[AggregateExpression], Seq[NamedExpression], Seq[NamedExpression]) = {
-    // both rules change what a function keeps, and run on any node: do it as they will
-    val PhysicalAggregation(grouping, made, results, _) =
-      DecimalAggregates(ReplaceExpressions(aggregate)): @unchecked
-    (made, grouping, results)
+  /**
+   * The aggregation with one id for functions that are one: those that are alike now, when the graph is built.
+   * What the optimizer makes alike later has states of its own, which stay apart.
+   */
+  def identified(aggregate: Aggregate): Aggregate = {
+    val first = mutable.Map.empty[Expression, ExprId]
+    val ids = simplified(aggregate).aggregateExpressions.flatMap(_.collect {
+      case a: AggregateExpression if a.deterministic => a.resultId -> first.getOrElseUpdate(a.canonicalized, a.resultId)
+    }).toMap
+    aggregate.copy(aggregateExpressions = aggregate.aggregateExpressions.map(_.transform {
+      case a: AggregateExpression => a.copy(resultId = ids.getOrElse(a.resultId, a.resultId))
+    }.asInstanceOf[NamedExpression]))
   }
 
-  /** The functions of an aggregation, each with the result that it was first used for. */
-  def named(functions: Seq[AggregateExpression],
-      results: Seq[NamedExpression]): Seq[(AggregateExpression, String)] =
-    functions.map { f =>
+  /** An aggregation taken apart as Spark's PhysicalAggregation does it, but that ids say which functions are one. */
+  def parts(aggregate: Aggregate): AggregationParts = {
+    val (functions, grouping, results, rows) = apart(aggregate)
+    AggregationParts(grouping, functions.map { f =>
       (f, results.find(_.references.contains(f.resultAttribute)).fold("")(_.name))
-    }
+    }, results, rows)
+  }
+
+  /** What the optimizer has made of an aggregation with these functions. */
+  def parts(aggregate: Aggregate, known: KnownFunctions): AggregationParts = {
+    val (functions, grouping, results, rows) = apart(aggregate)
+    val found = functions.map(f => f.resultId -> f).toMap
+    AggregationParts(grouping, known.named.map { case (f, name) => (found.getOrElse(f.resultId, idle(f)), name) },
+      results, rows)
+  }
+
+  /** A function whose value the optimizer knows, as that of count(NULL): nobody asks for it, but state has its buffers. */
+  private def idle(known: AggregateExpression): AggregateExpression = {
+    val f = known.aggregateFunction
+    known.copy(filter = None, aggregateFunction =
+      f.withNewChildren(f.children.map(c => Literal(null, c.dataType))).asInstanceOf[AggregateFunction])
+  }
+
+  private def apart(made: Aggregate) = {
+    val aggregate = simplified(made)
+    val functions = aggregate.aggregateExpressions
+      .flatMap(_.collect { case a: AggregateExpression => a }).distinctBy(_.resultId)
+    val attributes = functions.map(f => f.resultId -> f.resultAttribute).toMap
+    val PhysicalAggregation(grouping, _, results, rows) =
+      aggregate.copy(aggregateExpressions = aggregate.aggregateExpressions.map(_.transform {
+        case a: AggregateExpression => attributes(a.resultId)
+      }.asInstanceOf[NamedExpression])): @unchecked
+    (functions, grouping, results, rows)
+  }
+
+  // both rules change what a function keeps, and run on any node: do it as they will
+  private def simplified(aggregate: Aggregate): Aggregate =
+    DecimalAggregates(ReplaceExpressions(aggregate)).asInstanceOf[Aggregate]
 
   /**
    * The buffers as columns of a store.

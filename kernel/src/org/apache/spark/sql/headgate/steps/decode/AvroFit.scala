@@ -8,6 +8,7 @@ import org.apache.avro.Schema
 
 import org.apache.spark.sql.avro.{AvroDeserializer, AvroUtils, SchemaConverters}
 import org.apache.spark.sql.headgate.failures.{Coded, CodedArgumentException}
+import org.apache.spark.sql.headgate.registry.Registered
 import org.apache.spark.sql.headgate.spark.Names
 import org.apache.spark.sql.types.StructType
 
@@ -35,6 +36,23 @@ object AvroFit {
     orRefuse("the Avro schema does not fit the columns")(deserializer(schema, columns))
     chosen.getOrElse(schema.toString)
   }
+
+  /** The records of a registry's schema, or why there can be none: of whatever was written, that is a
+    * fault of its records.
+    *
+    * @param chosen what they are resolved into; without it the columns are found in the schema itself
+    */
+  def records(
+      registered: Registered, chosen: Option[Schema], columns: StructType): Either[String, AvroRecords] =
+    try {
+      // each may name types of those before it
+      val parser = new Schema.Parser()
+      registered.references.foreach(parser.parse(_))
+      val writer = parser.parse(registered.text)
+      if (writer.getType == Schema.Type.RECORD) {
+        Right(new AvroRecords(writer, chosen.getOrElse(writer), columns))
+      } else Left(s"is of type ${writer.getType.getName}, and a record is needed")
+    } catch { case NonFatal(e) => Left(s"does not fit the columns: ${innermost(e)}") }
 
   /** Spark's converter of Avro records to rows; dates are of the calendar that all use by now. */
   def deserializer(schema: Schema, columns: StructType): AvroDeserializer =

@@ -5,6 +5,7 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.headgate.batch.BatchInstant
 import org.apache.spark.sql.headgate.counters.Counters
 import org.apache.spark.sql.headgate.spark.{RunningBatch, Scans}
 
@@ -20,6 +21,7 @@ case class DecodeExec(spec: DecodeSpec, output: Seq[Attribute], child: SparkPlan
   override def producedAttributes: AttributeSet = outputSet
 
   override protected def doExecute(): RDD[InternalRow] = {
+    BatchInstant.announce(session)
     val input = Scans.withoutCopy(child)
     val raw = RawColumns.find(input.output, spec)
     val good = Counters.register(session, spec.step, "records_out")

@@ -1,4 +1,4 @@
-/** Owns reading a deleted row's key columns from the key text of its record. */
+/** Owns reading a deleted row's key columns from the key of its record. */
 package org.apache.spark.sql.headgate.steps.decode
 
 import scala.util.control.NonFatal
@@ -10,34 +10,63 @@ import org.apache.spark.sql.headgate.json.{JacksonReader, Utf8}
 import org.apache.spark.sql.types.{StringType, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
-/** Fills the key columns of a table from a key text.
-  *
-  * One column: the text is the value itself, plain or as a JSON scalar. Several columns: the text
-  * is a JSON object. Deletions are rare, so this reads with Jackson and takes its time. A column of
-  * the record's metadata is left alone: it is filled as in any other row.
+/** Fills the key columns of a table from a record's key. A column of the record's metadata is left
+  * alone: it is filled as in any other row.
   */
-final class KeyReader(spec: DecodeSpec, timeZone: String) {
+abstract class KeyReader(spec: DecodeSpec) {
   private val ordinals =
     spec.keyColumns.map(spec.schema.fieldIndex).filter(_ < spec.valueColumns).toArray
-  private val keySchema = StructType(ordinals.map(spec.schema(_)))
-  private val reader = new JacksonReader(keySchema, timeZone)
-  private val factory = new JsonFactory()
+  protected val keySchema: StructType = StructType(ordinals.map(spec.schema(_)))
   private var why = ""
 
+  /** The values of the key's columns, or null after [[refuse]]. */
+  protected def values(key: UTF8String): Array[Any]
+
   /** Sets the key columns in `row`, or says false; then [[reason]] says why. */
-  def fill(key: UTF8String, row: Array[Any]): Boolean = {
+  final def fill(key: UTF8String, row: Array[Any]): Boolean = {
     if (spec.keyColumns.isEmpty) return refuse("a deletion, but the table has no key")
     if (key == null) return refuse("a deletion without a key")
     if (ordinals.isEmpty) return true
-    if (!Utf8.isValid(key)) return refuse("the key of a deletion is not valid UTF-8")
-    val values = if (spec.keyColumns.length == 1) single(key.toString) else objectOf(key)
-    if (values == null) return false
-    ordinals.indices.foreach(i => row(ordinals(i)) = values(i))
+    val found = values(key)
+    if (found == null) return false
+    ordinals.indices.foreach(i => row(ordinals(i)) = found(i))
     true
   }
 
+  /** Leaves nothing but the key in a row that deletes; false if a part of it is null. Where the key is
+    * an expression, it is made of whatever the row has.
+    */
+  final def keepOnly(row: Array[Any]): Boolean = {
+    val own = 0 until spec.valueColumns
+    if (spec.keyColumns.isEmpty) own.exists(row(_) != null)
+    else {
+      own.foreach(c => if (!ordinals.contains(c)) row(c) = null)
+      ordinals.forall(row(_) != null)
+    }
+  }
+
   /** Why the last key was refused. */
-  def reason: String = why
+  final def reason: String = why
+
+  protected def refuse(reason: String): Boolean = {
+    why = reason
+    false
+  }
+}
+
+/** One column: the key is the value itself, plain or as a JSON scalar. Several columns: it is a JSON
+  * object. Deletions are rare, so this reads with Jackson and takes its time.
+  */
+final class TextKeys(spec: DecodeSpec, timeZone: String) extends KeyReader(spec) {
+  private val reader = new JacksonReader(keySchema, timeZone)
+  private val factory = new JsonFactory()
+
+  override protected def values(key: UTF8String): Array[Any] =
+    if (!Utf8.isValid(key)) {
+      refuse("the key of a deletion is not valid UTF-8")
+      null
+    } else if (spec.keyColumns.length == 1) single(key.toString)
+    else objectOf(key)
 
   private def single(text: String): Array[Any] = {
     val field = keySchema(0)
@@ -86,9 +115,4 @@ final class KeyReader(spec: DecodeSpec, timeZone: String) {
     } catch {
       case NonFatal(_) => false
     }
-
-  private def refuse(reason: String): Boolean = {
-    why = reason
-    false
-  }
 }

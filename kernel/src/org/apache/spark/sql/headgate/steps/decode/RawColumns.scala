@@ -62,10 +62,19 @@ case class RawBytes(at: Int, isBinary: Boolean) {
     else if (!isBinary || row.isInstanceOf[UnsafeRow]) row.getUTF8String(at)
     else UTF8String.fromBytes(row.getBinary(at))
 
-  /** The bytes for people and for `__hg_bad`: the text, or `base64:` where they are none. */
+  /** The bytes for people and for `__hg_bad`: the text, or `base64:` where they are none. A text that
+    * begins so is written in base64 as well, so that the bytes can be had back from any.
+    */
   def shown(row: InternalRow): UTF8String = {
     val bytes = of(row)
-    if (bytes == null || !isBinary || Utf8.isValid(bytes)) bytes
-    else UTF8String.fromString("base64:" + Base64.getEncoder.encodeToString(bytes.getBytes))
+    val isText = bytes == null ||
+      (!isBinary || Utf8.isValid(bytes)) && !bytes.startsWith(RawBytes.Encoded)
+    if (isText) bytes
+    else UTF8String.fromString(
+      s"${RawBytes.Encoded}${Base64.getEncoder.encodeToString(bytes.getBytes)}")
   }
+}
+
+object RawBytes {
+  private val Encoded = UTF8String.fromString("base64:")
 }

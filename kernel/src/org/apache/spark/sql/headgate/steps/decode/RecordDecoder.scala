@@ -20,7 +20,7 @@ final class RecordDecoder(
   private val writer = new UnsafeRowWriter(columns + 3, 64 + 32 * columns)
   private val values = spec.format.decoder(spec.valueSchema, !raw.value.isBinary, timeZone)
   private val metadata = new MetadataColumns(spec, raw)
-  private lazy val keys = new KeyReader(spec, timeZone)
+  private lazy val keys = spec.format.keys(spec, !raw.key.isBinary, timeZone)
   private lazy val toUnsafe = GeneratedCode.projection(spec.outputSchema)
 
   def decode(row: InternalRow): UnsafeRow = {
@@ -40,8 +40,15 @@ final class RecordDecoder(
     }
     val out = new Array[Any](columns + 3)
     val reason = values.read(value, out)
-    if (reason == null) good(row, out, deleted = false) else malformed(row, reason)
+    if (reason != null) malformed(row, reason)
+    else if (values.deletes) deletion(row, out)
+    else good(row, out, deleted = false)
   }
+
+  /** A value that deletes says which row by itself, or leaves it to the record's key. */
+  private def deletion(row: InternalRow, out: Array[Any]): UnsafeRow =
+    if (keys.keepOnly(out) || keys.fill(raw.key.of(row), out)) good(row, out, deleted = true)
+    else malformed(row, keys.reason)
 
   private def withoutValue(row: InternalRow): UnsafeRow = {
     val out = new Array[Any](columns + 3)

@@ -1,4 +1,4 @@
-/** Owns the formats of a record's value: which there are, and the decoder of each. */
+/** Owns what a format of a record's value must answer, and which formats there are. */
 package org.apache.spark.sql.headgate.steps.decode
 
 import com.fasterxml.jackson.databind.JsonNode
@@ -8,57 +8,44 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 /** How a record's value holds the value's columns. */
-sealed trait ValueFormat {
+trait ValueFormat {
 
   /** A new decoder for one task.
     *
     * @param isText whether the source gives values as STRING, and not as bytes that may be anything
     */
   def decoder(columns: StructType, isText: Boolean, timeZone: String): ValueDecoder
+
+  /** What reads the key of a record that deletes its row and says no more. */
+  def keys(spec: DecodeSpec, isText: Boolean, timeZone: String): KeyReader =
+    new TextKeys(spec, timeZone)
 }
 
-/** One JSON object a record. */
-case object JsonFormat extends ValueFormat {
-  def decoder(columns: StructType, isText: Boolean, timeZone: String): ValueDecoder =
-    new JsonValue(columns, isText, timeZone)
-}
+/** A format by its name in a decode step's JSON. */
+trait FormatKind {
+  def name: String
 
-/** The value as it is, in one column. */
-case object RawFormat extends ValueFormat {
-  def decoder(columns: StructType, isText: Boolean, timeZone: String): ValueDecoder =
-    new RawValue(mustBeText = !isText && columns.head.dataType.isInstanceOf[StringType])
-}
-
-/** One Avro record in its binary form.
-  *
-  * @param schema the Avro schema, checked against the columns
-  * @param isFramed whether Confluent's magic byte and schema id come first
-  */
-case class AvroFormat(schema: String, isFramed: Boolean) extends ValueFormat {
-  def decoder(columns: StructType, isText: Boolean, timeZone: String): ValueDecoder =
-    new AvroValue(this, columns)
+  /** The format as the step's JSON has it, for these columns; refuses what cannot work. */
+  def of(root: JsonNode, columns: StructType): ValueFormat
 }
 
 object ValueFormat {
+  private val kinds: Seq[FormatKind] =
+    Seq(JsonFormat, RawFormat, CsvFormat, AvroFormat, ProtobufFormat, DebeziumJsonFormat,
+      DebeziumAvroFormat)
 
   /** The format that a decode step's JSON names, for these columns. */
-  def of(root: JsonNode, columns: StructType): ValueFormat = root.get("format").asText match {
-    case "json" => JsonFormat
-    case "raw" =>
-      if (columns.length != 1 || !RecordPart.Key.fits(columns.head.dataType)) {
-        throw new IllegalArgumentException(
-          s"format raw gives one STRING or BINARY column, not ${columns.sql}")
-      }
-      RawFormat
-    case "avro" =>
-      val framing = root.get("avro_framing").asText
-      if (framing != "none" && framing != "confluent") {
-        throw new IllegalArgumentException(s"avro_framing: none or confluent, not $framing")
-      }
-      val chosen = Option(root.get("avro_schema")).filterNot(_.isNull).map(_.asText)
-      AvroFormat(AvroFit.schemaFor(chosen, columns), framing == "confluent")
-    case other => throw new IllegalArgumentException(s"format: json, raw or avro, not $other")
+  def of(root: JsonNode, columns: StructType): ValueFormat = {
+    val name = root.get("format").asText
+    kinds.find(_.name == name)
+      .getOrElse(throw new IllegalArgumentException(
+        s"format: one of ${kinds.map(_.name).mkString(", ")}, not $name"))
+      .of(root, columns)
   }
+
+  /** A text of a step's JSON, if it is there. */
+  def text(root: JsonNode, name: String): Option[String] =
+    Option(root.get(name)).filterNot(_.isNull).map(_.asText)
 }
 
 /** Reads values in one task; a value comes as bytes, even where it has the class of a text. */
@@ -75,6 +62,9 @@ trait ValueDecoder {
 
   /** Sets the value's columns, the first ones of `out`; null, or why the value is malformed. */
   def read(value: UTF8String, out: Array[Any]): String
+
+  /** Whether the value that [[read]] took last deletes the row of its key, and does not replace it. */
+  def deletes: Boolean = false
 }
 
 object ValueDecoder {

@@ -5,12 +5,9 @@ import scala.collection.mutable
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
-import org.apache.spark.sql.catalyst.optimizer.{DecimalAggregates, ReplaceExpressions}
-import org.apache.spark.sql.catalyst.planning.PhysicalAggregation
-import org.apache.spark.sql.catalyst.plans.logical.Aggregate
 import org.apache.spark.sql.headgate.counters.StepCounter
 import org.apache.spark.sql.headgate.spark.{GeneratedCode, KeyLayout, OpenStores, StoreShape}
-import org.apache.spark.sql.headgate.steps.core.{Aggregation, StepTask}
+import org.apache.spark.sql.headgate.steps.core.{AggregationParts, StepTask}
 import org.apache.spark.sql.headgate.store.StoreSpec
 import org.apache.spark.sql.headgate.testing.TaskFailures
 import org.apache.spark.sql.types._
@@ -21,13 +18,11 @@ object CountStores {
   val Windows: String = StoreShape.DefaultName
   val Numbers = "numbers"
 
-  def layout(aggregate: Aggregate, keys: Int): Seq[StoreSpec] = {
-    val PhysicalAggregation(grouping, functions, results, _) =
-      DecimalAggregates(ReplaceExpressions(aggregate)): @unchecked
-    val parts = grouping.take(keys).zipWithIndex.map { case (k, i) => StructField(s"key$i", k.dataType) }
+  def layout(aggregation: AggregationParts, keys: Int): Seq[StoreSpec] = {
+    val parts = aggregation.grouping.take(keys).zipWithIndex.map { case (k, i) => StructField(s"key$i", k.dataType) }
     val key = StructType(parts)
     val full = StructType(parts :+ StructField("last_row", LongType, nullable = false))
-    val row = WindowStores.row(Aggregation.named(functions, results))
+    val row = WindowStores.row(aggregation.named)
     Seq(StoreSpec(Windows, full, row, KeyLayout.Plain, parts.indices),
       StoreSpec(Numbers, key, StructType(StructField("rows", LongType) :: Nil),
         KeyLayout.Plain, parts.indices))

@@ -4,7 +4,6 @@ import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
-import org.apache.spark.sql.catalyst.planning.PhysicalAggregation
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
@@ -13,7 +12,7 @@ import org.apache.spark.sql.headgate.batch.OnceABatch
 import org.apache.spark.sql.headgate.counters.Counters
 import org.apache.spark.sql.headgate.planning.PlansItself
 import org.apache.spark.sql.headgate.spark.{RunningBatch, Session}
-import org.apache.spark.sql.headgate.steps.core.{Aggregation, StatefulStep}
+import org.apache.spark.sql.headgate.steps.core.{Aggregation, KnownFunctions, StatefulStep}
 import org.apache.spark.sql.headgate.store.{KeepsState, StoreSpec}
 import org.apache.spark.sql.headgate.testing.TaskFailures
 import org.apache.spark.sql.headgate.time.Drained
@@ -23,18 +22,19 @@ import org.apache.spark.sql.headgate.time.Drained
  * the keys and the rows' position, for its analysis only: rows are counted one by one, in the order
  * of their source, so they come as they are.
  *
+ * @param known  the aggregate functions as they were when the graph was built
  * @param values what a batch tells the aggregates
  * @param output keys, window_start, window_end, results, is_partial, fired_by, pane, event time;
  *               the times are those of the first and last row, the child's last two results
  */
 case class CountWindow(child: LogicalPlan, step: String, size: Long, every: Long, keys: Int,
-    stores: Seq[StoreSpec], values: BatchValues, output: Seq[Attribute]) extends UnaryNode with KeepsState with PlansItself {
+    stores: Seq[StoreSpec], known: KnownFunctions, values: BatchValues, output: Seq[Attribute]) extends UnaryNode with KeepsState with PlansItself {
   override def producedAttributes: AttributeSet = AttributeSet(output)
   @transient override lazy val references: AttributeSet = child.outputSet
   override def physical(session: Session, planLater: LogicalPlan => SparkPlan): SparkPlan = {
-    val aggregate = Aggregation.below(child)
-    val PhysicalAggregation(grouping, functions, results, rows) = aggregate: @unchecked
-    val layout = CountStores.layout(aggregate, keys)
+    val parts = Aggregation.parts(Aggregation.below(child), known)
+    import parts.{functions, grouping, results, rows}
+    val layout = CountStores.layout(parts, keys)
     require(layout.map(_.toJson) == stores.map(_.toJson),
       s"the optimizer changed the state of '$step' from $stores to $layout")
     val groups = grouping.map(_.toAttribute)

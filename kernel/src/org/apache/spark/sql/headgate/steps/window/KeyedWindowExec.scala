@@ -25,7 +25,7 @@ import org.apache.spark.sql.types.StructType
 case class KeyedWindowExec(child: SparkPlan, spec: Windowing, keys: Seq[Attribute], end: Attribute,
     lateBytes: Attribute, functions: Seq[AggregateExpression], count: Int,
     results: Seq[NamedExpression], conditions: Seq[Expression], lateRow: Option[StructType],
-    late: LateBefore, stores: Seq[StoreSpec], output: Seq[Attribute],
+    late: LateBefore, stores: Seq[StoreSpec], shown: Seq[Int], output: Seq[Attribute],
     @transient batch: Option[RunningBatch]) extends UnaryExecNode with StatefulStep {
 
   override def step: String = spec.step
@@ -78,7 +78,7 @@ case class KeyedWindowExec(child: SparkPlan, spec: Windowing, keys: Seq[Attribut
     val clock = BatchClock(batch.flatMap(_.timeBeforeMs), batch.fold(0L)(_.timeMs), clockDue)
     def counter(output: String) = Counters.register(session, step, output)
     val plan = WindowPlan(spec, keys, end, lateBytes, child.output, functions, count, results,
-      conditions, lateRow, output, stores, before, now, due, clock,
+      conditions, lateRow, shown, output, stores, before, now, due, clock,
       batch.exists(_.isFirst), batch.fold(0L)(_.id),
       WindowCounters(counter("records_in"), counter("records_out"), counter("records_out_late"),
         counter("state_inserted"), counter("state_removed")), TaskFailures.every(session))

@@ -13,12 +13,13 @@ case class WindowCounters(in: StepCounter, out: StepCounter, late: StepCounter,
 /**
  * All that a task of a window step needs from the driver; event times are in microseconds.
  *
+ * @param shown of windows that give rows with a rank: which columns of a row leave; else empty
  * @param first whether the query was started with this batch: its lateness may have been another
  */
 case class WindowPlan(spec: Windowing, keys: Seq[Attribute], end: Attribute, lateBytes: Attribute,
     input: Seq[Attribute], functions: Seq[AggregateExpression], count: Int,
     results: Seq[NamedExpression], conditions: Seq[Expression], lateRow: Option[StructType],
-    output: Seq[Attribute], stores: Seq[StoreSpec], before: Long, now: Long, due: LeastDeadline,
+    shown: Seq[Int], output: Seq[Attribute], stores: Seq[StoreSpec], before: Long, now: Long, due: LeastDeadline,
     clock: BatchClock, first: Boolean, batchId: Long, counters: WindowCounters, failEvery: Int)
 
 /**

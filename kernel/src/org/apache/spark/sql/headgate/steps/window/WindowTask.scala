@@ -187,18 +187,24 @@ abstract class WindowTask(plan: WindowPlan, opened: OpenStores, finished: Window
       override def next(): StoredPair = it.next()
     }
 
+  private val ranked = if (plan.shown.isEmpty) null else new RankedRows(plan)
+  private var ranks: Iterator[InternalRow] = Iterator.empty
   private var later: Iterator[InternalRow] = null
   private var lateLeft = 0L
 
   override protected def work(): Unit =
     if (lateLeft > 0) { lateLeft -= 1; current = rows.sameLateRow }
+    else if (ranks.hasNext) give(ranks.next())
     else if (later == null) {
-      if (inputLeft) { current = takeInput(); countOut() }
+      if (inputLeft) tell(takeInput())
       else later = early() ++ onTime() // the second is made when the first has ended
-    } else if (later.hasNext) { current = later.next(); countOut() }
+    } else if (later.hasNext) tell(later.next())
     else end()
 
-  private def countOut(): Unit = if (current != null) { counters.out.inc(); rowsOut += 1 }
+  private def tell(row: InternalRow): Unit =
+    if (row != null && ranked != null) ranks = ranked.of(row) else if (row != null) give(row)
+
+  private def give(row: InternalRow): Unit = { current = row; counters.out.inc(); rowsOut += 1 }
 
   /** Lets equal rows that no window takes leave by the side. */
   protected def sendLate(group: InternalRow): Unit = {

@@ -1,4 +1,4 @@
-"""Changes by key in a Kafka topic: a result replaces the one before it, a tombstone deletes it."""
+"""Changes by key in a broker's topic: upserts replace rows, tombstones delete them."""
 
 from __future__ import annotations
 
@@ -13,36 +13,34 @@ from pyspark.sql import functions as F
 
 import headgate as hg
 from tests.brokers.pipe import Pipe
-from tests.brokers.systems import KafkaSystem
-from tests.kafka.client import Kafka, Read, Send
+from tests.brokers.systems import Message, System
 
 BATCH = 120
 
 
-def compacted(records: list[Read]) -> dict[str | None, Any]:
+def compacted(records: list[Message]) -> dict[str | None, Any]:
     """What compaction leaves of a topic: the last value of each key, none where it is deleted."""
     last = {record.key: record.value for record in records}
     return {key: json.loads(value) for key, value in last.items() if value is not None}
 
 
 def test_totals_are_upserts_and_tombstones_each_once(
-    spark: SparkSession, tmp_path: Path, kafka_servers: str
+    spark: SparkSession, tmp_path: Path, system: System
 ) -> None:
-    kafka = Kafka(kafka_servers, calm=True)
-    pipe = Pipe(spark, tmp_path, KafkaSystem(kafka_servers))
-    orders, totals = kafka.topic(2), kafka.topic(3, cleanup_policy="compact")
+    pipe = Pipe(spark, tmp_path, system)
+    orders, totals = system.topic(2), system.topic(3)
 
     @hg.job("pipe")
     def job(job: hg.Job) -> None:
-        address = f"kafka://{kafka_servers}/"
-        rows = job.source("orders", hg.topic(address + orders, schema="user STRING, price BIGINT"))
+        schema = "user STRING, price BIGINT"
+        rows = job.source("orders", hg.topic(system.address(orders), schema=schema))
         sums = rows.key_by("user").aggregate(
             "totals",
             F.sum("price").alias("total"),
             F.count_distinct("price").alias("prices"),
             having="total BETWEEN 5 AND 20",
         )
-        sums.sink("out", hg.topic(address + totals, key="user"))
+        sums.sink("out", hg.topic(system.address(totals), key="user"))
 
     dice = random.Random(3)
     prices: dict[str, list[int]] = {}
@@ -50,7 +48,7 @@ def test_totals_are_upserts_and_tombstones_each_once(
     told: Counter[tuple[str | None, str]] = Counter()
     for point in (None, "in_transaction", "after_sink"):
         came = [(f"u{dice.randrange(70)}", dice.randint(-9, 15)) for _ in range(BATCH)]
-        kafka.send(orders, [Send(json.dumps({"user": u, "price": p}), u) for u, p in came])
+        system.send(orders, [Message(json.dumps({"user": u, "price": p}), u) for u, p in came])
         for user, price in came:
             prices.setdefault(user, []).append(price)
         if point is not None:
@@ -64,7 +62,7 @@ def test_totals_are_upserts_and_tombstones_each_once(
         changed = {key: row for key, row in truth.items() if before.get(key) != row}
         told.update((key, str(row)) for key, row in changed.items())
         told.update((key, "deleted") for key in before.keys() - truth.keys())
-        records = kafka.read(totals)
+        records = system.read(totals)
         rows = [(r.key, str(json.loads(r.value)) if r.value else "deleted") for r in records]
         assert Counter(rows) == told, point
         assert compacted(records) == truth

@@ -1,0 +1,41 @@
+/** Owns small calls of JDBC. */
+package org.apache.spark.sql.headgate.sinks.jdbc
+
+import java.sql.{Connection, PreparedStatement, ResultSet}
+
+private[headgate] object Sql {
+
+  /** A name exactly as it is, whatever characters it has. */
+  def quoted(name: String): String = "\"" + name.replace("\"", "\"\"") + "\""
+
+  /** Those of a name with a schema are quoted one by one. */
+  def quotedTable(name: String): String = name.split("\\.", 2).map(quoted).mkString(".")
+
+  def execute(connection: Connection, sql: String): Unit = {
+    val statement = connection.createStatement()
+    try statement.execute(sql) finally statement.close()
+  }
+
+  def update(connection: Connection, sql: String, values: Any*): Int =
+    prepared(connection, sql, values)(_.executeUpdate())
+
+  /** All rows of a query, each as `read` gives it. */
+  def query[T](connection: Connection, sql: String, values: Any*)(read: ResultSet => T): Seq[T] =
+    prepared(connection, sql, values) { statement =>
+      val rows = statement.executeQuery()
+      Iterator.continually(rows).takeWhile(_.next()).map(read).toVector
+    }
+
+  private def prepared[T](connection: Connection, sql: String, values: Seq[Any])(
+      body: PreparedStatement => T): T = {
+    val statement = connection.prepareStatement(sql)
+    try {
+      values.zipWithIndex.foreach {
+        case (value: Int, i) => statement.setInt(i + 1, value)
+        case (value: Long, i) => statement.setLong(i + 1, value)
+        case (value, i) => statement.setString(i + 1, value.asInstanceOf[String])
+      }
+      body(statement)
+    } finally statement.close()
+  }
+}

@@ -1,0 +1,85 @@
+"""How a sink's rows become values whose schema a registry keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from headgate import jvm
+from headgate.base.errors import GraphError
+from headgate.connectors import registry
+from headgate.connectors.base import Finding
+from headgate.connectors.options import choice
+from headgate.connectors.registry import Registry
+
+_OF_SUBJECT = ("subject", "subject_strategy", "record_name", "register")
+OPTIONS = (*registry.OPTIONS, *_OF_SUBJECT, "avro_schema")
+_STRATEGIES = ("topic-name", "record-name", "topic-record-name")
+
+
+@dataclass(frozen=True)
+class WrittenFormat:
+    """JSON, or with a registry Avro or JSON behind the id of a schema."""
+
+    name: str
+    registry: Registry | None
+    own: Mapping[str, str]
+
+    @staticmethod
+    def of(name: str, options: Mapping[str, str], *, has_value: bool) -> WrittenFormat:
+        """The format that a sink's options name; raises for those that cannot be."""
+        choice({"format": name}, "format", ("json", "avro"))
+        found = Registry.of(options)
+        own = {option: options[option] for option in OPTIONS if option in options}
+        if found is None and name == "avro":
+            raise GraphError(
+                "a sink of Avro must have the registry that gives its schema an id",
+                remedy='name it: registry="https://host:8081", or make the value yourself: '
+                "value=to_avro(...)",
+            )
+        if found is None and own:
+            raise GraphError(
+                f"'{next(iter(own))}' is for a sink with a registry",
+                remedy='name it: registry="https://host:8081", or leave the option out',
+            )
+        if found is not None and has_value:
+            raise GraphError(
+                "value and registry exclude each other",
+                remedy="leave value out, and let the row's columns be the value",
+            )
+        if name == "json" and "avro_schema" in own:
+            raise GraphError("avro_schema is for a sink of the format avro", remedy="leave it out")
+        if "subject" in own and "subject_strategy" in own:
+            raise GraphError(
+                "subject and subject_strategy exclude each other", remedy="leave one of them out"
+            )
+        choice(own, "subject_strategy", _STRATEGIES)
+        choice(own, "register", ("true", "false"))
+        return WrittenFormat(name, found, own)
+
+    def check_rows(self, rows: StructType, topic: str) -> None:
+        """Raise if rows with these columns cannot be written."""
+        if self.name == "avro" and (spark := SparkSession.getActiveSession()) is not None:
+            record = self.own.get("record_name", jvm.record_name(spark, topic))
+            jvm.avro_schema_of(spark, rows, record, self.own.get("avro_schema"))
+
+    def find(self, spark: SparkSession, topic: str) -> list[Finding]:
+        """What the registry says about the subject, if the options tell which it is."""
+        by_topic = self.own.get("subject_strategy", _STRATEGIES[0]) == _STRATEGIES[0]
+        if self.registry is None or not (by_topic or "subject" in self.own):
+            return []
+        return [self.registry.find(spark, self.own.get("subject", f"{topic}-value"))]
+
+    def to_json(self) -> dict[str, Any]:
+        """What the kernel's writer needs; nothing without a registry."""
+        if self.registry is None:
+            return {}
+        return {
+            "format": self.name,
+            "registry": self.registry.to_json(),
+            **{name: self.own.get(name) for name in (*_OF_SUBJECT, "avro_schema")},
+        }

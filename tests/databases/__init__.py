@@ -1,0 +1,1 @@
+"""Changes of databases: envelopes, and a real PostgreSQL that is followed by them."""
