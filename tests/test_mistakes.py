@@ -59,6 +59,21 @@ class Mistake:
 
 IN_THE_GRAPH = [
     Mistake(
+        "a join of a stream without a key",
+        "orders.join('paid', orders, within=hg.between('0 s', '1 minute')).sink('out', out)",
+        ("a stream without a key has no method 'join'", 'stream.key_by("column").join(...)'),
+    ),
+    Mistake(
+        "a method by PySpark's name",
+        "orders.filter('id > 1').sink('out', out)",
+        ("has no method 'filter'", 'use where("condition")'),
+    ),
+    Mistake(
+        "a typo in a method",
+        "orders.slect('id').sink('out', out)",
+        ("has no method 'slect'", "did you mean select?"),
+    ),
+    Mistake(
         "bad step name",
         "orders.lookup('users lookup', users, on='userId').sink('out', out)",
         ("the name of a lookup must be a letter", "got 'users lookup'", "rename the step"),
@@ -363,6 +378,11 @@ def test_file(
         ),
         (("run", "app.py", "other.py"), ("unexpected argument", "one APP"), ExitCode.USAGE),
         (
+            ("check", "app.py:shp"),
+            ("defines no job 'shp'", "did you mean app.py:shop? it has: app.py:shop"),
+            ExitCode.NOT_FOUND,
+        ),
+        (
             ("check", "app.py", "--set", "rate=3"),
             ("the job has no parameter 'rate'", "correct or remove it"),
             ExitCode.USAGE,
@@ -371,6 +391,17 @@ def test_file(
         (
             ("topic", "read", "log:none"),
             ("there is no topic at log:none", "headgate topic create"),
+            ExitCode.NOT_FOUND,
+        ),
+        (
+            ("topic", "read", "log:order"),
+            ("did you mean log:orders? If not, create it with", "headgate topic create log:order"),
+            ExitCode.NOT_FOUND,
+        ),
+        (("topic", "descibe", "log:x"), ("did you mean 'describe'? see headgate",), ExitCode.USAGE),
+        (
+            ("topic", "produce", "log:orders", "--file", "/root_only/x"),
+            ("there is no file /root_only/x", "check the path"),
             ExitCode.NOT_FOUND,
         ),
         (("topic", "read", "orders"), ("did you mean log:orders?",), ExitCode.USAGE),

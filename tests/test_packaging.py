@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import textwrap
 import tomllib
 import zipfile
 from pathlib import Path
@@ -183,16 +182,6 @@ def test_the_lock_pins_all_that_the_project_and_its_tools_name() -> None:
 def test_requirements_name_no_host() -> None:
     for path in (ROOT / "requirements").iterdir():
         assert not re.search(r"://|--(extra-)?index-url|--find-links", path.read_text()), path
-
-
-def test_the_readme_shows_jobs_as_they_are() -> None:
-    readme = (ROOT / "README.md").read_text()
-    job = (ROOT / "examples" / "store" / "store.py").read_text()
-    shown = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-    assert job[job.index("@hg.job") :].strip() in [block.strip() for block in shown]
-    visits = (ROOT / "examples" / "visits" / "visits.py").read_text()
-    counting = visits[visits.index("    counts = ") :]
-    assert textwrap.dedent(counting).strip() in [block.strip() for block in shown]
 
 
 def test_make_alone_lists_the_tasks() -> None:

@@ -17,6 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headgate.api.hints import NoSuchMethodError
     from headgate.api.job import Job, JobDef, job
     from headgate.api.keyed import Keyed
     from headgate.api.stream import (
@@ -118,6 +119,7 @@ __version__ = "0.1.0"
 
 # Loaded when they are used: the command line reads the home without paying for Spark's import.
 _WHERE = {
+    "headgate.api.hints": ("NoSuchMethodError",),
     "headgate.api.job": (
         "Job",
         "JobDef",
@@ -288,6 +290,7 @@ __all__ = [
     "LogSource",
     "Lookup",
     "MapState",
+    "NoSuchMethodError",
     "NotAcknowledgedError",
     "NotFoundError",
     "NotInTimeError",

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 
+from headgate.cli.app import load_app
 from headgate.cli.main import invoke
 from headgate.home.layout import Home
 from headgate.runtime.lease import Lease
@@ -119,7 +120,10 @@ def test_an_error_in_the_jobs_code_shows_its_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     app.write_text('import headgate as hg\n@hg.job("store")\ndef store(job):\n    1 / 0\n')
-    monkeypatch.setattr("headgate.cli.graphs._build", lambda job, params: job.function(None))
+    monkeypatch.setattr(
+        "headgate.cli.graphs._built",
+        lambda ui, app, *_: load_app(app).job.function(None),
+    )
     assert invoke(["check", str(app)]) == 2
     err = capsys.readouterr().err
     assert err.startswith("error: the job's own code raised ZeroDivisionError: division by zero")

@@ -337,10 +337,9 @@ class TestWhereEverybodyMakesTopicsAndShowsATokenFirst:
         topic = self.topic(url, capsys, f"token={secured.token('admin')}")
         for _ in range(2):
             assert topic.run(verb) == 3
-            assert capsys.readouterr().err == (
-                f"error: there is no topic at {topic.address}: "
-                f"make it with headgate topic create {topic.address}\n"
-            )
+            err = capsys.readouterr().err
+            assert err.startswith(f"error: there is no topic at {topic.address}: ")
+            assert err.endswith(f"create it with `headgate topic create {topic.address}`\n")
 
     def test_should_let_in_whoever_has_the_token(
         self, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -152,7 +152,7 @@ def test_a_reader_that_goes_away_is_not_an_error(address: str) -> None:
         (["create", "orders"], 2, "did you mean log:orders?"),
         (["create", "kafka://localhost/orders"], 2, "expected kafka://host:port"),
         (["read", "pulsar://localhost/orders"], 2, "must be pulsar://host:port"),
-        (["read", "log:nowhere/at_all"], 3, "make it with headgate topic create"),
+        (["read", "log:nowhere/at_all"], 3, "create it with `headgate topic create"),
         (["produce", "log:nowhere/at_all"], 3, "no topic at log:nowhere/at_all"),
         (["create", "log:x", "--partitions", "0"], 2, "--partitions"),
         (["create", "log:x", "--retention", "7d"], 2, "keeps every record"),

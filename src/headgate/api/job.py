@@ -14,6 +14,7 @@ from headgate.api.keyed import Keyed
 from headgate.api.stream import ChangesSource, Processed, SourceStream
 from headgate.base.durations import Duration
 from headgate.base.errors import GraphError, UsageError, user_location
+from headgate.base.near import did_you_mean
 from headgate.base.secrets import protect, protect_settings
 from headgate.base.settings import Checkpoints, Restart, no_restart
 from headgate.connectors.address import Topic, topic
@@ -256,7 +257,7 @@ class JobDef(JobDefinition):
             raise UsageError(
                 f"the job has no parameter '{unknown[0]}'",
                 expected=", ".join(sorted(plan.used_params)) or "no parameters",
-                remedy="correct or remove it",
+                remedy=did_you_mean(unknown[0], plan.used_params) or "correct or remove it",
             )
         return plan.built(warnings_of(plan, check_connectors=check_connectors))
 

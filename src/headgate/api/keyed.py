@@ -8,6 +8,7 @@ from typing import TypeGuard, overload
 
 from pyspark.sql import Column
 
+from headgate.api.hints import Hinted
 from headgate.api.stream import Changes, Deduped, Joined, Processed, Windowed
 from headgate.base.durations import Duration
 from headgate.base.errors import GraphError, user_location
@@ -21,7 +22,7 @@ from headgate.steps.top import RowWindows, add_top, add_window_top
 from headgate.steps.window import Panes, Trigger, Window, add_window
 
 
-class Keyed:
+class Keyed(Hinted):
     """A stream with a key: what follows works on the rows of each key by themselves.
 
     After `key_by()` without a key all rows belong together, and one task works on them.

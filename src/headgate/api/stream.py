@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from headgate.api.hints import Hinted
 from headgate.base.errors import GraphError, user_location
 from headgate.connectors.base import Expr, Sink
 from headgate.graph.analysis import column, expression_text
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from headgate.api.keyed import Keyed
 
 
-class Stream:
+class Stream(Hinted):
     """Rows on their way through a job; every method gives a new stream and changes nothing.
 
     >>> schema = "id BIGINT, user_id BIGINT, price DOUBLE, at TIMESTAMP"
@@ -77,8 +78,7 @@ class Stream:
         Traceback (most recent call last):
         headgate.base.errors.GraphError: ...
         """
-        made = column(condition)
-        text = expression_text(condition)
+        made, text = column(condition), expression_text(condition)
         node = add_columns_step(self._port, "where", lambda df: df.where(made), text, made)
         return self._next(node)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headgate.base.errors import HeadgateError, Location, NotFoundError, UsageError
+from headgate.base.near import did_you_mean, or_else
 
 if TYPE_CHECKING:
     from headgate.api.job import JobDef
@@ -174,5 +175,8 @@ def _pick(jobs: dict[str, JobDef], wanted: str, file: str) -> JobDef:
     by_name = {job.name: job for job in jobs.values()}
     job = jobs.get(wanted) or by_name.get(wanted)
     if job is None:
-        raise NotFoundError(f"{file} defines no job '{wanted}'", remedy=f"it has: {known}")
+        near = did_you_mean(wanted, {*jobs, *by_name}, prefix=f"{file}:")
+        raise NotFoundError(
+            f"{file} defines no job '{wanted}'", remedy=or_else(near, f"it has: {known}")
+        )
     return job

@@ -9,6 +9,7 @@ import typer
 
 from headgate.base.durations import format_duration
 from headgate.base.errors import ExitCode, RefusedError
+from headgate.base.still import still
 from headgate.cli.common import HELP, Ui, command
 from headgate.cli.control import JobArgument, TimeoutOption, WaitOption, request_and_wait
 from headgate.cli.event_time import watermark_lines
@@ -199,7 +200,8 @@ def verify(
 
 def verify_snapshot(ui: Ui, snapshot: Snapshot, flags: SparkFlags) -> None:
     """Check a snapshot's files; exit code 1 if one is not as it was."""
-    found = list(snapshot.problems())
+    with still(ui.say, f"reading the files of {snapshot.name}"):
+        found = list(snapshot.problems())
     if not found and snapshot.manifest is None:
         found = _read_all(ui, snapshot, flags)
     count = len(snapshot.manifest.files) if snapshot.manifest else 0
@@ -221,7 +223,8 @@ def _read_all(ui: Ui, snapshot: Snapshot, flags: SparkFlags) -> list[Any]:
 
     ui.say("starting Spark to read the state's files")
     with held(snapshot) as kept, flags.reading() as spark:
-        return list(verify_data(spark, kept))
+        with still(ui.say, "reading the state's files"):
+            return list(verify_data(spark, kept))
 
 
 def delete(ui: Ui, job: JobArgument, id: IdArgument) -> None:

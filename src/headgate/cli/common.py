@@ -118,6 +118,8 @@ _COMMON: dict[str, tuple[Any, Any]] = {
     ),
 }
 
+arguments: tuple[str, ...] = ()
+"""The words of the running command, for those that start it again elsewhere."""
 current: Ui = Ui()
 """The options of the running command, for whoever shows its error."""
 

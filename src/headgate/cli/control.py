@@ -14,6 +14,7 @@ import typer
 from headgate.base.durations import format_duration, parse_duration
 from headgate.base.errors import ExitCode, HeadgateError, RefusedError
 from headgate.cli.common import HELP, Ui, command
+from headgate.cli.completion import job_names
 from headgate.cli.tables import local_time, size
 from headgate.home.layout import JobHome
 from headgate.home.operations import OperationRecord, Operations, find_operation
@@ -31,7 +32,10 @@ _LATER = ("savepoint", "checkpoint")
 """What the next driver does if this one ends before it."""
 
 JobArgument = Annotated[
-    str, typer.Argument(metavar="JOB", help="The job, or the start of its name.")
+    str,
+    typer.Argument(
+        metavar="JOB", help="The job, or the start of its name.", autocompletion=job_names
+    ),
 ]
 OpArgument = Annotated[str, typer.Argument(metavar="OP", help="The operation's id, or its start.")]
 WaitOption = Annotated[bool, typer.Option("--wait/--no-wait", help="Stay until it is done.")]

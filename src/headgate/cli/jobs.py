@@ -10,8 +10,10 @@ import typer
 
 from headgate.base.durations import format_duration
 from headgate.cli.common import Ui, command
+from headgate.cli.control import JobArgument
 from headgate.cli.event_time import watermark_lines
 from headgate.cli.tables import DASH, local_time, number, size, table
+from headgate.cli.watch import WatchOption, watched
 from headgate.home.layout import JobHome
 from headgate.home.model import EventRecord, Owner
 from headgate.home.read.latency import SinkLatency
@@ -36,10 +38,15 @@ def list_jobs(
     state: Annotated[
         str | None, typer.Option("--state", metavar="S", help="Only jobs in this state.")
     ] = None,
+    watch: WatchOption = False,
 ) -> None:
     """List the jobs of the home."""
     if state is not None and state.upper() not in STATES:
         raise typer.BadParameter(f"--state must be one of {', '.join(STATES)}, got '{state}'")
+    watched(ui, lambda: _list(ui, everything, state), watch=watch)
+
+
+def _list(ui: Ui, everything: bool, state: str | None) -> None:
     statuses = [job_status(job) for job in ui.home.jobs()]
     shown = [
         status
@@ -79,13 +86,18 @@ def _list_text(statuses: list[JobStatus]) -> str:
 
 def show_job(
     ui: Ui,
-    job: Annotated[str, typer.Argument(metavar="JOB", help="The job, or the start of its name.")],
+    job: JobArgument,
     steps: Annotated[
         bool, typer.Option("--steps", help="Each step with its records and state.")
     ] = False,
+    watch: WatchOption = False,
 ) -> None:
     """Show one job: its run, last checkpoint, steps and last failure."""
     home = ui.home.find(job)
+    watched(ui, lambda: _show(ui, home, steps=steps), watch=watch)
+
+
+def _show(ui: Ui, home: JobHome, *, steps: bool) -> None:
     status = job_status(home)
     rows = _steps(status)
     value = _job_json(status)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import json
 import os
 import sys
@@ -11,20 +12,24 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
-from headgate.base.errors import ExitCode, HeadgateError, Location, UsageError
+from headgate.base.errors import ExitCode, HeadgateError, Location, StorageError, UsageError
+from headgate.base.near import or_else
 from headgate.base.secrets import redact, redacted
 from headgate.cli import common
 from headgate.cli.brokers import register as register_brokers
 from headgate.cli.checkpoints import register as register_checkpoints
 from headgate.cli.control import register as register_control
+from headgate.cli.detach import register as register_detach
 from headgate.cli.dev import register as register_dev
 from headgate.cli.doctor import register as register_doctor
+from headgate.cli.failures import register as register_failures
 from headgate.cli.graphs import register as register_graphs
 from headgate.cli.jobs import register as register_jobs
+from headgate.cli.metrics import register as register_metrics
 from headgate.cli.plans import register as register_plans
 from headgate.cli.project import register as register_project
 from headgate.cli.replay import register as register_replay
@@ -34,12 +39,12 @@ from headgate.cli.state import register as register_state
 from headgate.cli.submit import register as register_submit
 from headgate.cli.topics import register as register_topics
 from headgate.cli.ui import register as register_ui
+from headgate.runtime.options import versions
 
 app = typer.Typer(
     name="headgate",
     help="Stateful streaming jobs on Spark: named steps, checkpoints, exactly-once sinks.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings=common.HELP,
@@ -49,6 +54,9 @@ register_submit(app)
 register_dev(app)
 register_graphs(app)
 register_jobs(app)
+register_metrics(app)
+register_failures(app)
+register_detach(app)
 register_control(app)
 register_plans(app)
 register_checkpoints(app)
@@ -62,8 +70,20 @@ register_project(app)
 register_ui(app)
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        found = versions()
+        print(f"headgate {found['headgate']} (spark {found['spark']}, python {found['python']})")
+        raise typer.Exit(ExitCode.DONE)
+
+
 @app.callback()
-def _root() -> None:
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the versions."),
+    ] = False,
+) -> None:
     """Stateful streaming jobs on Spark: named steps, checkpoints, exactly-once sinks."""
 
 
@@ -95,11 +115,14 @@ def _leave(code: int) -> NoReturn:
 
 def invoke(arguments: Sequence[str]) -> int:
     """Run one command and give its exit code."""
+    common.arguments = tuple(arguments)
     common.current = common.Ui(json="--json" in arguments, debug="--debug" in arguments)
     try:
         result = typer.main.get_command(app).main(
             args=list(arguments), prog_name="headgate", standalone_mode=False
         )
+        if result == ExitCode.INTERRUPTED:  # newer typers make an exit code of Ctrl-C
+            print("interrupted", file=sys.stderr)
         return int(result) if isinstance(result, int) else ExitCode.DONE
     except typer.Exit as exit:
         return int(exit.exit_code)
@@ -112,9 +135,13 @@ def invoke(arguments: Sequence[str]) -> int:
         return ExitCode.DONE
     except _ClickError as error:
         message = error.format_message().strip()
-        if not message:  # no command was named: the help has been printed
+        if type(error).__name__ == "NoArgsIsHelpError" or not message:
+            if message:  # the help of a command that has verbs; older ones have printed it
+                print(message, file=sys.stderr)
             return ExitCode.USAGE
-        return _show(UsageError(message.rstrip("."), remedy="see headgate --help"))
+        said, _, near = message.partition(" Did you mean ")
+        guess = f"did you mean {near.rstrip('?').replace(', ', ' or ')}?" if near else None
+        return _show(UsageError(said.rstrip("."), remedy=or_else(guess, "see headgate --help")))
     except HeadgateError as error:
         error.location = error.location or _line_of_the_job(error)
         return _show(error)
@@ -169,6 +196,8 @@ def _unexpected(error: Exception) -> HeadgateError:
             remedy="correct the line",
             location=line,
         )
+    elif isinstance(error, OSError) and error.errno is not None:
+        known = _of_the_system(error)
     else:
         known = HeadgateError(
             f"unexpected {type(error).__name__}: {first}",
@@ -176,6 +205,25 @@ def _unexpected(error: Exception) -> HeadgateError:
         )
     known.__cause__ = error
     return known
+
+
+def _of_the_system(error: OSError) -> HeadgateError:
+    """What the operating system refused, with the path: nothing that a report could mend."""
+    path = error.filename if error.filename is not None else "a file or connection"
+    remedy = _REMEDIES.get(error.errno or 0, "see that it is there and may be used")
+    return StorageError(f"cannot use {path}: {error.strerror}", remedy=remedy)
+
+
+_REMEDIES = {
+    errno.EACCES: "let this user read and write it, or name another path",
+    errno.EPERM: "let this user read and write it, or name another path",
+    errno.ENOENT: "check the path",
+    errno.EISDIR: "name a file, not a folder",
+    errno.ENOTDIR: "check the path: a file is where a folder should be",
+    errno.EEXIST: "name another path",
+    errno.ENOSPC: "make room on the disk",
+    errno.EROFS: "mount the disk for writing, or name another path",
+}
 
 
 def _line_of_the_job(error: Exception) -> Location | None:
@@ -186,9 +234,14 @@ def _line_of_the_job(error: Exception) -> Location | None:
     for frame in traceback.extract_tb(error.__traceback__):
         if frame.filename.startswith(ours):
             called = True
-        elif called and not frame.filename.startswith(("<", *libraries)):
+        elif called and not _is_library(frame.filename, libraries):
             line = Location(frame.filename, frame.lineno or 0)
     return line
+
+
+def _is_library(file: str, libraries: tuple[str, ...]) -> bool:
+    """Whether a file is a package's; those of a shared environment are not below its own paths."""
+    return file.startswith(("<", *libraries)) or "site-packages" in Path(file).parts
 
 
 if __name__ == "__main__":

@@ -87,13 +87,17 @@ class Lines:
 
 
 def read_lines(file: Path | None) -> Iterator[bytes | None]:
-    """Lines of a file or of standard input; nothing now and then while input is slow."""
-    if file is not None:
+    """Lines of a file or of standard input; nothing now and then while input is slow.
+
+    A pipe, such as `<(command)` of a shell, is as slow as the command that writes it.
+    """
+    if file is not None and file.is_file():
         with file.open("rb") as stream:
             yield from stream
         return
+    source = sys.stdin.buffer if file is None else file.open("rb")
     lines: queue.Queue[bytes | None] = queue.Queue(maxsize=_CHUNK)
-    threading.Thread(target=_pump, args=(sys.stdin.buffer, lines), daemon=True).start()
+    threading.Thread(target=_pump, args=(source, lines), daemon=True).start()
     while True:
         try:
             line = lines.get(timeout=_WAIT_SECONDS)

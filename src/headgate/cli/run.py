@@ -15,8 +15,9 @@ from headgate.base.durations import format_duration, parse_duration
 from headgate.base.handover import handed_over
 from headgate.base.py_files import put_on_path
 from headgate.cli import common
-from headgate.cli.app import load_app
+from headgate.cli.app import load_app, stop_session
 from headgate.cli.common import Ui, command
+from headgate.cli.detach import run_detached
 from headgate.cli.options import (
     SUBMITTED,
     SetOption,
@@ -130,6 +131,12 @@ def run_job(
             help="/healthz fails when checkpoints stop for longer.",
         ),
     ] = "5 minutes",
+    detach: Annotated[
+        bool,
+        typer.Option(
+            "--detach", "-d", help="Run it in the background, with a log that `logs` shows."
+        ),
+    ] = False,
     log_format: Annotated[
         LogFormat,
         typer.Option("--log-format", help="text, or json: one object a line on standard error."),
@@ -145,6 +152,11 @@ def run_job(
     own = ui.project.local_py_files(brought=SUBMITTED in os.environ)
     put_on_path([*flags.py_files, *(own or ())])
     loaded = load_app(app, session=flags.session)
+    if detach:
+        stop_session()  # one that the import needed: the job gets its own
+        asked = dict(pair.split("=", 1) for pair in given)
+        run_detached(ui, ui.home.job(name or loaded.job.name), common.arguments, asked)
+        return
     settings = params_of(loaded.job.name, ui.project, given)
 
     from headgate.runtime.json_display import JsonDisplay

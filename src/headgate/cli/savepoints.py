@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from headgate.base.errors import NotFoundError, RefusedError, UsageError
+from headgate.base.still import still
 from headgate.cli.checkpoints import verify_snapshot
 from headgate.cli.common import HELP, Ui, command
 from headgate.cli.control import JobArgument, TimeoutOption, WaitOption, request_and_wait
@@ -168,7 +169,9 @@ def copy(
         to = target.files.address(f"{target.path}/savepoints/{found.manifest.label}")
     assert to is not None
     ui.say(f"copying {size(found.manifest.bytes)}")
-    _report(ui, copy_savepoint(found, to, job=as_job))
+    with still(ui.say, f"copying to {to}"):
+        copied = copy_savepoint(found, to, job=as_job)
+    _report(ui, copied)
 
 
 def verify(ui: Ui, job: JobArgument, snapshot: SnapArgument) -> None:

@@ -24,7 +24,9 @@ _ENTRY = Path(__file__).parents[1] / "resources" / "submitted.py"
 
 def register(app: typer.Typer) -> None:
     """Add the verb, with all options of ``run``."""
-    submit.__signature__ = inspect.signature(run_job, eval_str=True)  # type: ignore[attr-defined]
+    whole = inspect.signature(run_job, eval_str=True)
+    own = [one for one in whole.parameters.values() if one.name != "detach"]  # it waits for a job
+    submit.__signature__ = whole.replace(parameters=own)  # type: ignore[attr-defined]
     command(app, "submit")(submit)
 
 

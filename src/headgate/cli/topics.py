@@ -132,11 +132,12 @@ def produce(
             remedy="choose one of its partitions, or leave --partition out",
         )
     source = Path(file)
-    if file != "-" and not source.is_file():
+    if file != "-" and (source.is_dir() or not source.exists()):
         raise NotFoundError(
             f"there is no file {file}", remedy="check the path, or use - for standard input"
         )
-    with Progress(ui, total=source.stat().st_size if file != "-" else None) as progress:
+    size = source.stat().st_size if file != "-" and source.is_file() else None
+    with Progress(ui, total=size) as progress:
         lines = Lines(key_of(field=key, with_keys=with_keys))
         sent = send(
             read_lines(source if file != "-" else None),
@@ -227,11 +228,13 @@ def _open(address: str, options: list[str] | None) -> TopicClient:
 
 
 def _existing(address: str, options: list[str] | None) -> TopicClient:
+    from headgate.connectors.topics import missing_topic
+
     topic = _open(address, options)
     if not topic.exists():
         raise NotFoundError(
             f"there is no topic at {address}",
-            remedy=f"make it with headgate topic create {address}",
+            remedy=missing_topic(address, parse_client_options(options)),
         )
     return topic
 

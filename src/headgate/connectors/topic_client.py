@@ -158,6 +158,9 @@ class TopicClient(Protocol):
     def create(self, wanted: NewTopic) -> bool:
         """Make the topic; False if it was there already, and is left as it is."""
 
+    def neighbours(self) -> Sequence[str]:
+        """Addresses of the topics beside it: those of the same folder, cluster or namespace."""
+
     def partitions(self) -> int:
         """How many partitions it has."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headgate.base.errors import UsageError
+from headgate.connectors.missing import create_remedy
 from headgate.connectors.topic_client import TopicClient
 
 _SCHEMES = ("log", "kafka", "pulsar", "pulsar+ssl")
@@ -50,3 +51,12 @@ def open_topic(address: str, options: Mapping[str, str] | None = None) -> TopicC
             remedy="leave out --option, which is for brokers",
         )
     return LogTopic(rest)
+
+
+def missing_topic(address: str, options: Mapping[str, str] | None = None) -> str:
+    """What to do about a topic that is not there.
+
+    >>> missing_topic("log:nowhere/orders")
+    'create it with `headgate topic create log:nowhere/orders`'
+    """
+    return create_remedy(address, lambda: open_topic(address, options).neighbours())

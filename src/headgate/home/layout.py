@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.base.errors import NotFoundError, UsageError
+from headgate.base.near import did_you_mean, or_else
 from headgate.base.secrets import protect_address
 from headgate.graph import formats as graph_formats
 from headgate.home.changes import change_text
@@ -78,13 +79,15 @@ class Home:
         if len(found) == 1:
             return found[0]
         if found:
-            names = ", ".join(job.name for job in found)
+            several = ", ".join(job.name for job in found)
             raise UsageError(
-                f"'{prefix}' is the start of several jobs: {names}", remedy="write more of the name"
+                f"'{prefix}' is the start of several jobs: {several}",
+                remedy="write more of the name",
             )
+        names = [job.name for job in jobs]
         raise NotFoundError(
             f"there is no job '{prefix}' in {self.url}",
-            remedy=f"it has: {', '.join(job.name for job in jobs)}"
+            remedy=or_else(did_you_mean(prefix, names), f"it has: {', '.join(names)}")
             if jobs
             else "the home has no jobs yet; start one with headgate run, or name another --home",
         )

@@ -38,10 +38,12 @@ and compile the same methods again and again.
 _SPARK = "4.2.0"
 _MEMORY, _JAVA_OPTIONS = "spark.driver.memory", "spark.driver.extraJavaOptions"
 _OPTIONS, _PORT, _SECRET = "SPARK_SUBMIT_OPTS", "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
-# What Spark's launcher always adds (JavaModuleOptions); a test compares.
+VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
+"""The one flag of Spark's launcher that is left out: Java warns of the module on every start, and
+only the linear algebra of spark.ml is quicker with it (it has a way without)."""
+# What else Spark's launcher always adds (JavaModuleOptions); a test compares.
 _MODULES = [
     "-XX:+IgnoreUnrecognizedVMOptions",
-    "--add-modules=jdk.incubator.vector",
     *(
         f"--add-opens=java.base/{name}=ALL-UNNAMED"
         for name in (
@@ -154,20 +156,30 @@ def _run(command: list[str]) -> Any:
             },
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
         )
-        while not answer.exists():
-            if process.poll() is not None:
-                raise HeadgateError(
-                    f"Spark's JVM ended with code {process.returncode} before it was up",
-                    remedy="see what it said above; `headgate doctor --live` looks for a reason",
-                )
-            time.sleep(0.01)
-        port, secret = _address(answer.read_bytes())
+        try:
+            port, secret = _address(_wait_for(answer, process))
+        except BaseException:
+            # interrupted: a JVM that finds no place for its address would live on for ever
+            process.kill()
+            process.wait()
+            raise
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     with _environment({_PORT: str(port), _SECRET: secret}):
         gateway = _connect()
     gateway.proc = process
     return gateway
+
+
+def _wait_for(answer: Path, process: subprocess.Popen[bytes]) -> bytes:
+    while not answer.exists():
+        if process.poll() is not None:
+            raise HeadgateError(
+                f"Spark's JVM ended with code {process.returncode} before it was up",
+                remedy="see what it said above; `headgate doctor --live` looks for a reason",
+            )
+        time.sleep(0.01)
+    return answer.read_bytes()
 
 
 def _address(answer: bytes) -> tuple[int, str]:

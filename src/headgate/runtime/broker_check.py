@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from headgate.base.errors import HeadgateError, NotFoundError
 from headgate.connectors.base import Finding, Sink, Source
 from headgate.connectors.broker_probe import Service, nobody_at
+from headgate.connectors.topics import missing_topic
 from headgate.failures import Reason
 from headgate.graph import Step
 from headgate.graph.check import location_of
@@ -137,10 +138,9 @@ def problem(step: Step, finding: Finding) -> HeadgateError:
     assert finding.reason is not None
     missing = finding.reason is Reason.TOPIC_MISSING
     kind = NotFoundError if missing else HeadgateError
-    create = f"create it with `headgate topic create {finding.about}`"
     return kind(
         finding.text,
         step=step.id,
-        remedy=create if missing else finding.reason.remedy,
+        remedy=missing_topic(finding.about) if missing else finding.reason.remedy,
         location=location_of(step),
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from headgate import jvm
 from headgate.base.params import recorded, references
+from headgate.base.still import still
 from headgate.runtime.configuration import configuration
 from headgate.runtime.drive import Drive
 from headgate.runtime.execution import Execution
@@ -76,6 +77,7 @@ def launch(execution: Execution, options: RunOptions, parallelism: int) -> Drive
         batch_limit=execution.job.checkpoints.batch_limit,
         check=partial(topics.check, chosen.run),
     )
+    execution.stop.starting = False  # from here on Ctrl-C stops in order
     if not execution.stop:
         _record_start(execution, chosen, options, parallelism)
     return execution.drive
@@ -93,7 +95,8 @@ def _choose(
     outputs = Outputs(compiled, execution.home)
     outputs.check(take_over=options.take_over)
     services = restore_services(compiled, outputs, topics)
-    chosen = choose_run(execution.home, start, _request(execution, options), services)
+    with still(execution.display.say, "getting the state ready"):
+        chosen = choose_run(execution.home, start, _request(execution, options), services)
     if options.take_over and (taken := outputs.take_over(chosen.run)):
         execution.display.say(taken)
     outputs.remember(chosen.run)

@@ -119,6 +119,7 @@ def _run(execution: Execution, spark: SparkSession | None) -> RunOutcome:
         ) as handler,
         _operations(execution),
     ):
+        execution.stop.starting = handler is not None
         parallelism = parallelism_of(execution, execution.options)
         own = spark is None and not _has_session()
         execution.spark = spark or _session(execution, parallelism, handler)
@@ -130,6 +131,9 @@ def _run(execution: Execution, spark: SparkSession | None) -> RunOutcome:
                 stop=lambda: execution.operations.stop_requested,
             )
             return execution.outcome
+        except KeyboardInterrupt:
+            own = False  # its JVM ends with this process, and sooner than a session stops
+            raise
         finally:
             if execution.waiting is not None:
                 execution.waiting.close()

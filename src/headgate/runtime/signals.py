@@ -1,5 +1,7 @@
 """Ctrl-C and SIGTERM: the first asks for a stop after the batch, a second Ctrl-C ends at once.
 
+While the job is still starting there is no batch to wait for: the first Ctrl-C interrupts it.
+
 A cluster that sends SIGTERM kills soon after: what is not over within the grace period is left.
 """
 
@@ -36,6 +38,7 @@ class Signals:
         self._quiet = quiet
         self._savepoint = savepoint
         self._grace = grace
+        self._interrupted = False
         self._old: dict[int, Any] = {}
 
     def install(self) -> None:
@@ -52,8 +55,11 @@ class Signals:
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         name = signal.Signals(number).name
-        if self._stop and number == signal.SIGINT:
+        if (self._stop or self._interrupted) and number == signal.SIGINT:
             self._leave("stopped at once")
+        if self._stop.starting and number == signal.SIGINT:
+            self._interrupted = True
+            raise KeyboardInterrupt
         if not self._stop:
             self._stop.request(name, savepoint=self._savepoint and number == signal.SIGTERM)
             if self._grace is not None and number == signal.SIGTERM:

@@ -40,6 +40,8 @@ class StopRequest:
     def __init__(self) -> None:
         self.requested = False
         self.plan = StopPlan()
+        self.starting = False
+        """Whether the job is not up yet, so that there is no batch to finish."""
 
     def __bool__(self) -> bool:
         return self.requested

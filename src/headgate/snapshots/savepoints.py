@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from headgate.base.errors import NotFoundError, RefusedError, UsageError
+from headgate.base.near import did_you_mean
 from headgate.home.files import Files, open_files, write_json
 from headgate.home.layout import JobHome, RunHome
 from headgate.home.model import VERSION
@@ -142,9 +143,11 @@ def delete_savepoint(job: JobHome, label: str) -> None:
     """Delete a savepoint; the manifest first, so that half of one never counts."""
     folder = f"{job.path}/savepoints/{label}"
     if "/" in label or not job.files.exists(folder):
+        labels = job.files.list(f"{job.path}/savepoints")
         raise NotFoundError(
             f"job '{job.name}' has no savepoint '{label}'",
-            remedy=f"see headgate savepoint list {job.name}",
+            remedy=did_you_mean(label, labels, prefix="sp:")
+            or f"see headgate savepoint list {job.name}",
         )
     job.files.withdraw(f"{folder}/{MANIFEST}")
     job.files.delete_tree(folder)

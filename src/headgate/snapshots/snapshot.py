@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headgate.base.errors import HeadgateError, NotFoundError, UsageError
+from headgate.base.near import did_you_mean, or_else
 from headgate.graph import formats as graph_formats
 from headgate.home.files import Files, open_files, read_json
 from headgate.home.layout import Home, JobHome, RunHome
@@ -181,10 +182,11 @@ def _in_job(job: JobHome, text: str) -> Snapshot:
                     "manifest.json", f"of {text} is missing: it was deleted, or never finished"
                 )
         else:
-            known = [f"sp:{name}" for name in job.files.list(f"{job.path}/savepoints")]
+            labels = job.files.list(f"{job.path}/savepoints")
+            known = ", ".join(f"sp:{name}" for name in labels) or "no savepoints"
             raise NotFoundError(
                 f"job '{job.name}' has no savepoint '{label}'",
-                remedy=f"it has: {', '.join(known) or 'no savepoints'}",
+                remedy=or_else(did_you_mean(label, labels, prefix="sp:"), f"it has: {known}"),
             )
         return open_folder(job.files, folder, text)
     current = job.current()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from headgate.base.errors import NotFoundError, UsageError
+from headgate.base.near import did_you_mean
 from headgate.graph.hidden import PREFIX
 from headgate.snapshots.layouts import Layout
 from headgate.snapshots.snapshot import Snapshot
@@ -50,7 +51,7 @@ class StateShape:
             raise NotFoundError(
                 f"job '{self._snapshot.job}' has no step '{step}' with state",
                 expected=", ".join(self._steps) or "none",
-                remedy="name one of them",
+                remedy=did_you_mean(step, self._steps) or "name one of them",
             )
         return self._steps[step]
 

@@ -19,7 +19,7 @@ Labels: TypeAlias = Mapping[str, str]
 _STEP = ("job", "step")
 _SOURCE = ("job", "source")
 # prometheus_client adds _total to the names of counters.
-_COUNTERS = {
+COUNTERS = {
     "headgate_job_state_seconds": (("job", "state"), "Time that a job has spent in a state."),
     "headgate_job_restarts": (("job", "reason"), "Restarts after failures, by reason."),
     "headgate_step_records_in": (_STEP, "Records that came into a step."),
@@ -29,7 +29,7 @@ _COUNTERS = {
     "headgate_step_counted": ((*_STEP, "name"), "What a function has counted, by name."),
     "headgate_checkpoints": (("job", "status"), "Checkpoints of the run, by status."),
 }
-_GAUGES = {
+GAUGES = {
     "headgate_job_state": (("job", "state"), "1 for the state that a job is in, 0 for the others."),
     "headgate_job_batch_busy_ratio": (("job",), "Share of the time in which a batch runs."),
     "headgate_step_watermark_timestamp_seconds": (_STEP, "The watermark of a step."),
@@ -56,7 +56,7 @@ _GAUGES = {
     "headgate_savepoint_age_seconds": (("job",), "Time since the newest savepoint."),
     "headgate_ui_unreadable_jobs": ((), "Jobs whose files could not be read."),
 }  # fmt: skip
-_HISTOGRAMS = {
+HISTOGRAMS = {
     "headgate_batch_duration_seconds": (("job", "phase"), "Time of batches, by phase."),
     "headgate_checkpoint_duration_seconds": (("job",), "End to end time of checkpoints."),
 }
@@ -70,7 +70,7 @@ class Families:
 
     def count(self, name: str, labels: Labels, value: float | None) -> None:
         """One sample of a counter; none if there is no value."""
-        names, about = _COUNTERS[name]
+        names, about = COUNTERS[name]
         if value is not None:
             family = self._found.setdefault(name, CounterMetricFamily(name, about, labels=names))
             assert isinstance(family, CounterMetricFamily)
@@ -78,7 +78,7 @@ class Families:
 
     def gauge(self, name: str, labels: Labels, value: float | None) -> None:
         """One sample of a gauge; none if there is no value."""
-        names, about = _GAUGES[name]
+        names, about = GAUGES[name]
         if value is not None:
             family = self._found.setdefault(name, GaugeMetricFamily(name, about, labels=names))
             assert isinstance(family, GaugeMetricFamily)
@@ -86,7 +86,7 @@ class Families:
 
     def histogram(self, name: str, labels: Labels, spent: Durations) -> None:
         """A histogram of durations."""
-        names, about = _HISTOGRAMS[name]
+        names, about = HISTOGRAMS[name]
         family = self._found.setdefault(name, HistogramMetricFamily(name, about, labels=names))
         assert isinstance(family, HistogramMetricFamily)
         below = [

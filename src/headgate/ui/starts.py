@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import tempfile
-import threading
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from headgate.base.errors import HeadgateError
 from headgate.base.handover import hand_over
 from headgate.base.params import written
 from headgate.home.layout import JobHome
 from headgate.home.resume_hint import run_params, unknown_secret
-from headgate.runtime.lease import is_live
-from headgate.runtime.status import job_status
-
-_SECONDS = 300.0
-_POLL_SECONDS = 0.5
-_LAST_LINES = 5
+from headgate.runtime.detached import start_detached
 
 
 def can_start(job: JobHome) -> str | None:
@@ -53,31 +41,5 @@ def start_job(job: JobHome, snapshot: str | None) -> Mapping[str, Any]:
     if snapshot is not None:
         words += ["--from", snapshot]
     environment["HEADGATE_HOME"] = job.home.url  # it may have a password, as an address can
-    handle, log = tempfile.mkstemp(prefix=f"headgate-{job.name}-", suffix=".log")
-    with os.fdopen(handle, "wb") as out:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "headgate.cli.main", *words],
-            env={**os.environ, **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            start_new_session=True,  # it outlives the server
-        )
-    # without a wait, a process that ended would stay a zombie and look alive
-    threading.Thread(target=process.wait, name=f"wait-{process.pid}", daemon=True).start()
-    ends = time.monotonic() + _SECONDS
-    while time.monotonic() < ends:
-        code = process.poll()
-        lease = job.read().lease
-        mine = lease is not None and is_live(lease) and lease.owner.pid == process.pid
-        status = job_status(job)
-        if (mine and status.state == "RUNNING") or code == 0:
-            assert status.run is not None
-            return {"run": status.run.run, "pid": process.pid, "log": log}
-        if code is not None:
-            last = Path(log).read_text(errors="replace").strip().splitlines()[-_LAST_LINES:]
-            raise HeadgateError(f"the start failed: {' / '.join(last)}", remedy=f"see {log}")
-        time.sleep(_POLL_SECONDS)
-    raise HeadgateError(
-        f"the job does not run {_SECONDS:.0f} s after its start", remedy=f"see {log}"
-    )
+    started = start_detached(job, words, environment)
+    return {"run": started.run, "pid": started.pid, "log": str(started.log)}

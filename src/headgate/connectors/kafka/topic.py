@@ -93,6 +93,14 @@ class KafkaTopic(TopicClient):
         self._wait_for_leaders()
         return True
 
+    def neighbours(self) -> Sequence[str]:
+        try:
+            found = self._access.admin.list_topics(timeout=ANSWER_SECONDS).topics
+        except KafkaException as error:
+            raise self._access.error(error.args[0]) from error
+        servers = self._address.servers
+        return [f"kafka://{servers}/{name}" for name in sorted(found) if not name.startswith("__")]
+
     def partitions(self) -> int:
         return len(self._describe().partitions)
 

@@ -24,6 +24,8 @@ from headgate.connectors.base import (
     start_option,
 )
 from headgate.connectors.log.files import TopicFiles
+from headgate.connectors.log.topic import LogTopic
+from headgate.connectors.missing import create_remedy
 from headgate.connectors.value_format import ValueFormat, format_of
 
 _SOURCE_OPTIONS = frozenset({"max_records", "format", *value_format.OPTIONS})
@@ -82,7 +84,7 @@ class LogSource(Source):
         if not TopicFiles(self.path).exists():
             raise NotFoundError(
                 f"there is no topic at {self.describe()}",
-                remedy=f"create it with `headgate topic create {self.describe()}`",
+                remedy=create_remedy(self.describe(), LogTopic(self.path).neighbours),
             )
 
     def earliest(self, spark: SparkSession) -> Mapping[str, int]:

@@ -55,6 +55,12 @@ class LogTopic(TopicClient):
         self._files.create(wanted.partitions)
         return True
 
+    def neighbours(self) -> Sequence[str]:
+        folder = self._files.path.parent
+        if not folder.is_dir():
+            return []
+        return [f"log:{path}" for path in sorted(folder.iterdir()) if TopicFiles(path).exists()]
+
     def partitions(self) -> int:
         return self._files.partitions()
 

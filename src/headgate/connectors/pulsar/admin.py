@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import math
+import re
 import ssl
 import urllib.error
 import urllib.request
@@ -86,6 +87,13 @@ class PulsarAdmin:
     def namespaces(self, tenant: str) -> list[str]:
         """The namespaces of a tenant, as `tenant/namespace`."""
         return self._names(f"namespaces/{quote(tenant, safe='')}")
+
+    def topics(self, beside: PulsarTopicName) -> list[PulsarTopicName]:
+        """The topics of a namespace; a partitioned one is there once."""
+        space = f"persistent/{quote(beside.tenant, safe='')}/{quote(beside.namespace, safe='')}"
+        names = {*self._names(f"{space}/partitioned"), *self._names(space)}
+        whole = {re.sub(r"-partition-\d+$", "", name) for name in names}
+        return [PulsarTopicName.parse(name) for name in sorted(whole)]
 
     def partitions(self, topic: PulsarTopicName) -> int | None:
         """How many partitions a topic has; 0 if it is not partitioned, None if it is not there."""

@@ -95,6 +95,9 @@ class PulsarTopic(TopicClient):
             ) from error
         return True
 
+    def neighbours(self) -> Sequence[str]:
+        return [address_of(self._access.url, topic) for topic in self._admin.topics(self._topic)]
+
     def partitions(self) -> int:
         return len(self._parts())
 

@@ -1,0 +1,1 @@
+"""Tools for working on Headgate; not part of the package."""

@@ -1,0 +1,1 @@
+"""The documentation site: its pages, made from docs/ and from the code itself."""
