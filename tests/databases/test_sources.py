@@ -88,6 +88,21 @@ def test_a_driver_sends_rows_and_deletions(job_driver: Callable[..., Any]) -> No
     assert sorted(t.changes("copy")) == [("7", {"id": 7, "name": "ann", "score": 3}), ("8", None)]
 
 
+def test_what_is_no_change_is_a_letter_and_does_not_come_again(
+    job_driver: Callable[..., Any],
+) -> None:
+    @hg.job("letters", dead_letters="log:letters")
+    def letters(job: hg.Job) -> None:
+        users = hg.topic("log:users", schema=SCHEMA, format="debezium-json")
+        job.source("changed", users, key="id").sink("copy", hg.topic("log:copy", key="id"))
+
+    t = job_driver(letters)
+    assert t.built.graph.sources == ("changed",)  # an old change must not replace a newer one
+    t.send("changed", {"id": 1}, "{").run()
+    assert t.changes("copy") == [("1", {"id": 1, "name": None, "score": None})]
+    assert [row["value"] for row in t.rows("dead_letters")] == ["{"]
+
+
 def test_a_topic_of_text_has_no_registry(spark: SparkSession) -> None:
     with pytest.raises(GraphError, match="the format json has no option 'registry'"):
         hg.topic("log:in", schema=SCHEMA, registry="http://a:1").check()

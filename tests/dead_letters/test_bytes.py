@@ -70,7 +70,7 @@ def test_letters_in_kafka_have_the_bytes_of_their_records(
     spark: SparkSession, tmp_path: Path, kafka_servers: str
 ) -> None:
     kafka = Kafka(kafka_servers, calm=True)
-    source, out, dlq = (kafka.topic(1) for _ in range(3))
+    source, out, dlq, csv = (kafka.topic(1) for _ in range(4))
     at = f"kafka://{kafka_servers}/"
     sent = [
         (b"\xff\x00{", "k"), (b"base64:AP8=", None), ("ü{".encode(), "base64:k"), (None, "none"),
@@ -78,12 +78,17 @@ def test_letters_in_kafka_have_the_bytes_of_their_records(
     ]  # fmt: skip
     kafka.send(source, [Send(value, key, headers=[("h", b"1")]) for value, key in sent])
 
-    @hg.job("bytes", dead_letters=at + dlq)
-    def job(job: hg.Job) -> None:
-        rows = hg.topic(at + source, schema="id BIGINT", metadata="topic, offset AS place")
-        job.source("rows", rows).sink("out", hg.topic(at + out))
+    kafka.send(csv, [Send("1;two"), Send("3;4")])
 
-    def go() -> None:
+    def go(lines: str) -> None:
+        @hg.job("bytes", dead_letters=at + dlq)
+        def job(job: hg.Job) -> None:
+            rows = hg.topic(at + source, schema="id BIGINT", metadata="topic, offset AS place")
+            job.source("rows", rows).sink("out", hg.topic(at + out))
+            form = {"format": "csv", "csv_separator": ";", "metadata": "topic, offset AS place"}
+            line = hg.topic(at + csv, schema=lines, **form)
+            job.source("lines", line).sink("lines_out", hg.topic(at + out))
+
         outcome = run(job, home=str(tmp_path), bounded=True, spark=spark, parallelism=2)
         assert outcome.error is None, outcome.error
 
@@ -98,6 +103,9 @@ def test_letters_in_kafka_have_the_bytes_of_their_records(
             message = reader.poll(10)
             assert message is not None and message.error() is None
             headers = dict(message.headers() or [])
+            if headers["__headgate.errors.step"] == b"lines":
+                assert message.value() == b"1;two"
+                continue
             assert headers["__headgate.errors.topic"] == (at + source).encode()
             place = headers["__headgate.errors.offset"]
             assert isinstance(place, bytes)
@@ -105,21 +113,26 @@ def test_letters_in_kafka_have_the_bytes_of_their_records(
         reader.close()
         return sorted(found, key=repr)
 
-    go()
+    go("id BIGINT, n BIGINT")
     once = sorted(
         ((value, key and key.encode(), str(n)) for n, (value, key) in enumerate(sent)), key=repr
     )
     assert held() == once
     assert invoke(["replay", at + dlq, "--job", "bytes", "--home", str(tmp_path), "--quiet"]) == 0
-    go()  # they are as malformed as they were
+    go("id BIGINT, n STRING")  # which takes the line; the others are as malformed as they were
     assert held() == sorted([*once, *once], key=repr)
+    lines = [json.loads(value or "") for value in kafka.values(out)]
+    assert lines == [
+        {"id": 3, "n": 4, "topic": csv, "place": 1},
+        {"id": 1, "n": "two", "topic": csv, "place": 0},
+    ]
 
     topic = open_topic(f"{at}{dlq}.replay")
     with topic.alone() as first, topic.alone() as second:
         second([Record("{}")])
         with pytest.raises(RefusedError, match="another command appends"):
             first([Record("{}")])
-    assert len(kafka.values(f"{dlq}.replay")) == len(sent) + 1
+    assert len(kafka.values(f"{dlq}.replay")) == len(sent) + 2
 
 
 @pytest.mark.long

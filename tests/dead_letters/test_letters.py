@@ -212,3 +212,23 @@ def test_dead_letters_go_to_any_topic() -> None:
         of("kafka://{servers}/dlq")
     with pytest.raises(GraphError, match="dead_letters must be a topic"):
         of(hg.FilesSink("letters"))
+
+
+def test_changes_of_a_database_are_not_replayed() -> None:
+    def changes(job: hg.Job, **how: Any) -> None:
+        rows = hg.topic("kafka://a:9092/users", schema=USER, format="debezium-json")
+        source = job.source("users", rows, key="id", **how)
+        source.sink("out", hg.topic("log:out", key="id"))
+
+    @hg.job("strict", dead_letters="log:letters")
+    def strict(job: hg.Job) -> None:
+        changes(job)
+
+    @hg.job("aside", dead_letters="log:letters")
+    def aside(job: hg.Job) -> None:
+        changes(job, malformed="side")
+
+    assert [step.id for step in strict.describe().steps] == ["users", "out"]
+    assert [step.kind for step in aside.describe().steps if step.kind in ("letter", "replay")] == [
+        "letter"
+    ]

@@ -23,8 +23,8 @@ def test_the_commands_of_the_page_enrich_both_orders(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (program,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.S | re.M)
-    before, after = re.findall(r"^```\n(.*?)^```", PAGE, re.S | re.M)
+    blocks = re.findall(r"^```\w*\n(.*?)^```", PAGE, re.S | re.M)
+    program, before, after = blocks
 
     def play(commands: str) -> str:
         capfd.readouterr()

@@ -9,15 +9,21 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import headgate as hg
 from headgate.connectors.log import connector as log
+from headgate.home.layout import Home
+from headgate.snapshots.snapshot import find_snapshot
+from headgate.state import StateReader
+from headgate.state.plain import plain_rows
 from headgate.testing import JobDriver, assert_crash_safe
 
 Make = Callable[..., JobDriver]
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ORDER = "id BIGINT, user STRING, price BIGINT, at TIMESTAMP"
+BLOCKS = "spark.headgate.join.block.bytes"
 PAYMENT = "order_id BIGINT, amount BIGINT, paid_at TIMESTAMP"
 
 
@@ -33,14 +39,14 @@ def payment(id: int | None, second: float, amount: int = 10) -> dict[str, Any]:
     return {"order_id": id, "amount": amount, "paid_at": at(second)}
 
 
-def paid(**options: Any) -> hg.JobDef:
+def paid(order: str = ORDER, **options: Any) -> hg.JobDef:
     """Orders with their payments, and all that the join leaves aside."""
     options = {"within": hg.between("-10 seconds", "1 minute"), "into": "payment", **options}
 
     @hg.job("paid")
     def define(job: hg.Job) -> None:
         orders = job.source(
-            "orders", hg.topic("log:orders", schema=ORDER), event_time=hg.event_time("at")
+            "orders", hg.topic("log:orders", schema=order), event_time=hg.event_time("at")
         )
         payments = job.source(
             "payments",
@@ -240,6 +246,33 @@ def test_state_goes_on_only_where_it_says_what_the_new_job_needs(job_driver: Mak
     t.restore(kept, job=paid(where="payment.amount > 3"))
     t.send("payments", payment(1, 1, 3), payment(1, 1, 4)).run()
     assert pairs(t) == [(1, 4)]
+
+
+def test_kept_rows_go_on_with_new_columns_and_are_shown_by_key(
+    job_driver: Make, spark: SparkSession
+) -> None:
+    t = job_driver(paid(), parallelism=1)
+    t.spark.conf.set(BLOCKS, "1b")  # each row but the last of a side in a block of its own
+    try:
+        t.send("orders", order(1, 0), order(1, 1, 7), order(2, 2)).run()
+        t.send("payments", payment(1, 5, 5)).run()
+    finally:
+        t.spark.conf.unset(BLOCKS)
+    assert pairs(t) == [(1, 5), (1, 5)]
+    kept = t.savepoint("before")
+    reader = StateReader(spark, find_snapshot(Home(t.home), kept, "paid"))
+    mine = [r["row"] for r in plain_rows(reader.get("paid", {"id": "1"}))]
+    scanned = [r["row"] for r in t.state("paid").all() if r["key"] == {"id": 1}]
+    assert sorted(mine, key=str) == sorted(scanned, key=str)
+    shown = sorted(
+        (r["side"], r["event_time"].second, (r["left"] or {}).get("price"), r["matched"])
+        for r in mine
+    )
+    assert shown == [(0, 0, 10, False), (0, 1, 7, False), (1, 5, None, False)]
+    t.restore(kept, job=paid(order=f"{ORDER}, country STRING"))
+    t.send("payments", payment(1, 6, 6)).run()
+    found = [(r["price"], r["country"], r["payment"]["amount"]) for r in t.rows("out")]
+    assert sorted(found) == [(7, None, 6), (10, None, 6)]
 
 
 def test_state_is_bounded_by_time_and_not_by_the_stream(job_driver: Make) -> None:

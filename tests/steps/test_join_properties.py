@@ -28,6 +28,8 @@ SIDES = ("lefts", "rights")
 KEYS = 270
 ROWS = 2300
 DELAY = 20
+# how large a key's rows get before some are kept apart: a row, a few, many
+BLOCKS, SIZES = "spark.headgate.join.block.bytes", ("1b", "300b", "8k")
 Truth = JoinTruth | DedupeTruth
 
 
@@ -124,6 +126,7 @@ class Story:
 
     def __init__(self, dice: random.Random) -> None:
         self.cases = [random_case(dice, number) for number in range(4)]
+        self.sizes = random.Random(str(self.cases))
         self.times: list[int | None] = [None, dice.choice([5, 40, 200])]
         self.truths: list[Truth] = [
             *(JoinTruth(case) for case in self.cases),
@@ -148,7 +151,12 @@ class Story:
         self.done, self.truths = done, copy.deepcopy(truths)
 
     def run(self, *, drain: bool = False) -> None:
-        self.driver.run(drain=drain)
+        conf = self.driver.spark.conf
+        conf.set(BLOCKS, self.sizes.choice(SIZES))
+        try:
+            self.driver.run(drain=drain)
+        finally:
+            conf.unset(BLOCKS)
         before = [len(truth.out) for truth in self.truths]
         home = self.driver._run_home
         for record in home.checkpoints():

@@ -36,7 +36,8 @@ class DeadLetterTopic(Topic):
             options |= {"value": as_bytes("value"), "headers": "headers"}
         elif scheme != "log":
             options |= {"value": as_bytes("value"), "properties": "headers"}
-        key = "key" if scheme == "log" else as_bytes("key")
+        # keys of Pulsar's messages are texts: others are shown in base64
+        key = as_bytes("key") if scheme == "kafka" else "key"
         return DeadLetterTopic(topic.address, None, key, options=options)
 
     def prepare(self, spark: SparkSession) -> Sequence[str]:

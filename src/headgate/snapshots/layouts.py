@@ -15,6 +15,8 @@ _END = "expires"
 _BESIDE = ("expiry", "sweep.at", "event_timers", "processing_timers")
 _TABLE = (["row"], ["row", _END])
 """The columns of a table's rows, which may be forgotten."""
+_IN_ARRAY = ["event_time", "number", "matched", "row"]
+"""What a join keeps of a row: users know the columns in the last of them."""
 _TABLE_TIMES = {f"column {_END} TIMESTAMP", "store expiry"}
 
 
@@ -136,7 +138,17 @@ def _entry(store: Layout) -> Any:
     return {"type": "struct", "fields": [{**value, "name": store["name"]}, *more]}
 
 
+def rows_of(kind: Any) -> Any:
+    """The type of the rows that lie in an array of a join's state; None for another type."""
+    if isinstance(kind, str) or kind["type"] != "array" or not _is_struct(kind["elementType"]):
+        return None
+    fields = {field["name"]: field["type"] for field in kind["elementType"]["fields"]}
+    return fields["row"] if list(fields) == _IN_ARRAY else None
+
+
 def _values(old: Any, new: Any, path: str) -> Difference:
+    if path and rows_of(old) is not None and rows_of(new) is not None:
+        old, new = rows_of(old), rows_of(new)
     if not (_is_struct(old) and _is_struct(new)):
         if type_name(old) == type_name(new):
             return Difference()

@@ -17,6 +17,7 @@ from headgate.base.errors import NotFoundError, UsageError
 from headgate.snapshots.layouts import Layout
 from headgate.snapshots.snapshot import Snapshot
 from headgate.state.by_name import process_rows
+from headgate.state.packed import COLUMNS, is_packed, unpacked
 from headgate.state.plain import naive_utc, one_form, plain_rows
 from headgate.state.shape import ROWS, StateShape
 
@@ -95,6 +96,8 @@ class StateReader:
             return process_rows(rows, parts, layout, column, time)
         key = F.struct(*parts).alias("key")
         named = [f["name"] for f in layout["value"]["fields"]]
+        if is_packed(layout):
+            rows, named = unpacked(rows), COLUMNS
         if layout["name"] == _EXPIRY:
             end = F.struct(_end(F.col(f"key.{_EXPIRES}"))).alias(_EXPIRY)
             return rows.select(key, end, "partition")

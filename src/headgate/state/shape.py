@@ -9,6 +9,7 @@ from headgate.base.errors import NotFoundError, UsageError
 from headgate.graph.hidden import PREFIX
 from headgate.snapshots.layouts import Layout
 from headgate.snapshots.snapshot import Snapshot
+from headgate.state.packed import APART, is_packed
 
 ROWS = "default"
 """The store that holds the rows of a lookup's table."""
@@ -85,6 +86,8 @@ class StateShape:
     @staticmethod
     def beside_key(layout: Layout) -> list[str]:
         """What tells rows of the same key apart, for instance the end of their window."""
+        if is_packed(layout):
+            return APART
         fields = [str(field["name"]) for field in layout["key"]["fields"]]
         return [
             name

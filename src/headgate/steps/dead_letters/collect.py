@@ -33,7 +33,8 @@ def collect(plan: Plan, topic: DeadLetterTopic) -> None:
     for made in list(_lost(plan)):
         step, output = made.step, made.output
         letters.append(_letter(plan, step, output, made))
-        if made.what.replay is not None and topic.replays is not None:
+        changes = plan.node(step).changes is not None  # a change of the past would undo later ones
+        if made.what.replay is not None and topic.replays is not None and not changes:
             again = _replayed(plan, made, topic.replays)
             what = replace(made, what=MALFORMED_LETTERS, carried=())
             letters.append(_letter(plan, again, "malformed", what))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -85,7 +84,9 @@ class ReplayStep(Operation):
             topic=self.topic if in_parts else "",
             step=node.step.id,
             malformed="side",
-            **dataclasses.asdict(decoding),
+            format=decoding.format,
+            metadata=decoding.metadata,
+            **decoding.settings,
         )
         if watermark is not None:  # which does not see them
             rows = rows.withColumn(EVENT_TIME, column(watermark.time))

@@ -42,6 +42,8 @@ class JoinStep(Operation):
     take: tuple[Expr, ...] | None
     unmatched: tuple[Unmatched, Unmatched]
     kind = "join"
+    # 2: the rows of a key in one value; the layouts of the stores tell the two apart
+    config_version = 2
     shape = Shape.STATEFUL
 
     @property

@@ -95,7 +95,10 @@ class SourceStep(Operation):
         return super().side_remedy(output)
 
     def letters(self, output: str) -> Letters | None:
-        return MALFORMED_LETTERS if output == "malformed" else None
+        if output != "malformed":
+            return None
+        # a change that comes later would replace newer ones
+        return replace(MALFORMED_LETTERS, replay=None) if self.key else MALFORMED_LETTERS
 
     def check_carried(self, rows: Carrying, output: str, name: str) -> None:
         if rows.may_lack:
@@ -161,7 +164,9 @@ def add_source(
     """Write a source down."""
     plan.check_name(name, "source")
     if malformed is None:
-        malformed = "side" if plan.collects and isinstance(source, Source) else "fail"
+        # changes with a hole are not those of the table that they are of
+        plain = isinstance(source, Source) and not source.gives_changes
+        malformed = "side" if plan.collects and plain else "fail"
     if malformed not in ("fail", "side"):
         raise GraphError(
             "malformed must be 'fail' or 'side'",

@@ -36,21 +36,21 @@ private final class DeltaBatches(
   /** The last batch of this writer that the table has. */
   def lastBatch: Option[Long] = lastIn(log.update())
 
+  /** Out of what the last commit has noted, if its writer did: else Delta puts the whole table together. */
   private def lastIn(table: Snapshot): Option[Long] =
-    if (table.version < 0) None else table.transactions.get(appId)
+    if (table.version < 0) None
+    else table.checksumOpt.flatMap(_.setTransactions).map(_.map(t => t.appId -> t.version).toMap)
+      .getOrElse(table.transactions).get(appId)
 
   /** What tasks have to know before they write; throws if the rows do not fit the table. */
   def plan(rows: StructType): TablePlan = {
     val table = log.update()
-    if (table.version >= 0) schemas.fitted(table.metadata, rows)
-    val adopted = adopts(table)
+    val isNew = table.version < 0
+    if (!isNew) schemas.fitted(table.metadata, rows)
+    val adopted = options.key.isEmpty && (if (isNew) options.partitionBy.isEmpty
+      else PlainTable.is(table.metadata, table.protocol, session))
     TablePlan(lastIn(table), adopted,
       if (adopted) schemas.named(table.schema, rows) else DeltaSchemas.numbered(rows))
-  }
-
-  /** Whether the tasks' files can be the table's own, so that the commit has only to name them. */
-  private def adopts(table: Snapshot): Boolean = options.key.isEmpty && {
-    if (table.version < 0) options.partitionBy.isEmpty else PlainTable.is(table, session)
   }
 
   /** Commits a batch, unless the table has it.
@@ -58,19 +58,18 @@ private final class DeltaBatches(
     * @param at where the tasks have written
     */
   def commit(number: Long, rows: StructType, plan: TablePlan, at: HomeFiles, staged: Seq[Staged]): Unit = {
-    val txn = log.startTransaction(None)
+    val txn = new WriterTransaction(log, appId)
     val before = txn.readVersion
-    if (txn.txnVersion(appId) >= number) delete(at, staged)
+    if (lastIn(txn.snapshot).exists(_ >= number)) delete(at, staged)
     else {
-      val fitting = prepared(txn, rows)
+      Fence.recheck()
+      val change = prepared(txn, rows)
       val files = staged.map(f => f -> at.size(f.name))
       val bytes = files.map(_._2).sum
       val few = staged.length <= Sizes.most(bytes)
-      // who has renamed a column or added a constraint meanwhile has changed what the files must be
-      val fits = adopts(fitting.snapshot) && schemas.named(fitting.metadata.schema, rows) == plan.stored
-      Fence.recheck()
-      if (plan.adopted && few && fits) adopt(fitting, number, at, files)
+      if (plan.adopted && few && takes(txn, rows, plan.stored)) adopt(txn, number, at, files)
       else {
+        change.foreach(txn.commit(Nil, _))
         write(number, FileFormats.parquetRows(copy(number),
           files.map { case (f, size) => at.path(f.name) -> size }, plan.stored, rows), Sizes.wanted(bytes))
         delete(at, staged)
@@ -81,26 +80,27 @@ private final class DeltaBatches(
 
   private def delete(at: HomeFiles, staged: Seq[Staged]): Unit = staged.foreach(f => at.delete(f.name))
 
-  /** A transaction on a table that has all columns of the rows: this one, or one after it. */
-  private def prepared(txn: OptimisticTransaction, rows: StructType): OptimisticTransaction = {
+  /** Whether the table still takes the files as they are: another writer may have added a constraint. */
+  private def takes(txn: OptimisticTransaction, rows: StructType, stored: StructType): Boolean =
+    PlainTable.is(txn.metadata, txn.protocol, session) &&
+      schemas.named(txn.metadata.schema, rows) == stored
+
+  /** Makes the table in a transaction, or gives it the columns that it lacks; what that is, if it is anything. */
+  private def prepared(txn: OptimisticTransaction, rows: StructType): Option[DeltaOperations.Operation] = {
     val isNew = txn.readVersion < 0
-    val metadata = schemas.fitted(txn.metadata, rows, isNew)
-    if (!isNew && metadata.schemaString == txn.metadata.schemaString) txn
+    val old = txn.metadata
+    val metadata = schemas.fitted(old, rows, isNew)
+    if (!isNew && metadata.schemaString == old.schemaString) None
     else {
-      val old = txn.metadata.schema
       txn.updateMetadata(metadata)
-      txn.commit(Nil, if (isNew) DeltaOperations.CreateTable(txn.metadata, isManaged = false)
-        else DeltaOperations.UpdateSchema(old, metadata.schema))
-      val next = log.startTransaction(None)
-      next.txnVersion(appId)
-      next
+      Some(if (isNew) DeltaOperations.CreateTable(txn.metadata, isManaged = false)
+        else DeltaOperations.UpdateSchema(old.schema, metadata.schema))
     }
   }
 
-  /** Delta lets one through of two that say they are the next version of the same writer. */
   private def adopt(
       txn: OptimisticTransaction, number: Long, at: HomeFiles, files: Seq[(Staged, Long)]): Unit = {
-    val stats = new FileStats(session, txn.snapshot)
+    val stats = new FileStats(session, txn.metadata, txn.protocol)
     val now = System.currentTimeMillis()
     val added: Seq[Action] = files.map { case (f, size) =>
       AddFile(f.name, Map.empty, size, now, dataChange = true, stats = stats.of(at.path(f.name)))
@@ -143,6 +143,14 @@ private final class DeltaBatches(
     DiskFiles.sync(root.resolve("_delta_log"))
     DiskFiles.sync(root)
   }
+}
+
+/** A transaction of one writer: Delta lets one through of two that begin at the same time. Its own way to
+  * say so, `txnVersion`, puts the whole table together in a job of Spark's.
+  */
+private final class WriterTransaction(log: DeltaLog, appId: String)
+  extends OptimisticTransaction(log, None, log.update()) {
+  readTxn += appId
 }
 
 /** What Delta gets of a session in which nobody has said anything about it. */

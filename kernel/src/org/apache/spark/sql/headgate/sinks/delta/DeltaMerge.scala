@@ -41,7 +41,7 @@ private final class DeltaMerge(options: DeltaSinkOptions, columns: Seq[String]) 
   private def of(side: String, name: String): Column = col(s"$side.${DeltaSchemas.quoted(name)}")
 }
 
-private object DeltaMerge {
+private[sql] object DeltaMerge {
   private val Place = "__hg_place"
 
   /** Lets a session read tables with deletion vectors without Delta's own session extension. */

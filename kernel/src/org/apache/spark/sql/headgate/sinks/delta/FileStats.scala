@@ -12,18 +12,19 @@ import org.apache.parquet.hadoop.ParquetFileReader
 import org.apache.parquet.hadoop.metadata.ParquetMetadata
 import org.apache.parquet.hadoop.util.HadoopInputFile
 
-import org.apache.spark.sql.delta.Snapshot
-import org.apache.spark.sql.delta.stats.{StatsCollectionUtils, StatsCollector}
+import org.apache.spark.sql.delta.DeltaColumnMappingMode
+import org.apache.spark.sql.delta.actions.{Metadata, Protocol}
+import org.apache.spark.sql.delta.stats.{DeltaStatsColumnSpec, StatisticsCollection, StatsCollectionUtils, StatsCollector}
 import org.apache.spark.sql.delta.util.JsonUtils
 import org.apache.spark.sql.headgate.spark.{Session, Sessions}
 import org.apache.spark.sql.types.{StructType, TimestampNTZType, TimestampType}
 
 /** Delta's own writer computes it row by row. Its reader of footers leaves out the bounds of times. */
-private final class FileStats(session: Session, table: Snapshot) {
+private final class FileStats(session: Session, metadata: Metadata, tableProtocol: Protocol) {
   private val hadoop = Sessions.hadoop(session)
-  private val prefix = StatsCollectionUtils.getDataSkippingStringPrefixLength(session, table.metadata)
-  private val collector = StatsCollector(table.columnMappingMode, table.dataSchema, table.statsSchema,
-    "CORRECTED", ignoreMissingStats = true, Some(prefix))
+  private val wanted = new WantedStats(session, metadata, tableProtocol)
+  private val collector = StatsCollector(metadata.columnMappingMode, metadata.schema, wanted.statsSchema,
+    "CORRECTED", ignoreMissingStats = true, Some(wanted.getDataSkippingStringPrefixLength))
 
   def of(file: Path): String = {
     val footer = footerOf(file)
@@ -44,8 +45,8 @@ private final class FileStats(session: Session, table: Snapshot) {
 
   /** First and last of the columns that are times. */
   private def timesOf(footer: ParquetMetadata): Map[String, (String, String)] = {
-    val wanted = table.statsSchema.find(_.name == "minValues").map(_.dataType.asInstanceOf[StructType])
-    val zones = wanted.toSeq.flatten.collect {
+    val bounds = wanted.statsSchema.find(_.name == "minValues").map(_.dataType.asInstanceOf[StructType])
+    val zones = bounds.toSeq.flatten.collect {
       case f if f.dataType == TimestampType => f.name -> "Z"
       case f if f.dataType == TimestampNTZType => f.name -> ""
     }.toMap
@@ -59,6 +60,19 @@ private final class FileStats(session: Session, table: Snapshot) {
       name -> (FileStats.text(least, 0L, zone), FileStats.text(most, 999L, zone))
     }
   }
+}
+
+/** Of which columns the table keeps statistics. */
+private final class WantedStats(override protected val spark: Session, metadata: Metadata,
+    override protected val protocol: Protocol) extends StatisticsCollection {
+  override def tableSchema: StructType = metadata.schema
+  override def outputTableStatsSchema: StructType = metadata.schema
+  override def outputAttributeSchema: StructType = metadata.schema
+  override val statsColumnSpec: DeltaStatsColumnSpec =
+    StatisticsCollection.configuredDeltaStatsColumnSpec(metadata)
+  override def columnMappingMode: DeltaColumnMappingMode = metadata.columnMappingMode
+  override def getDataSkippingStringPrefixLength: Int =
+    StatsCollectionUtils.getDataSkippingStringPrefixLength(spark, metadata)
 }
 
 private object FileStats {

@@ -1,7 +1,8 @@
 /** Owns which Delta tables take a Parquet file as it is. */
 package org.apache.spark.sql.headgate.sinks.delta
 
-import org.apache.spark.sql.delta.{NoMapping, Snapshot}
+import org.apache.spark.sql.delta.NoMapping
+import org.apache.spark.sql.delta.actions.{Metadata => TableMetadata, Protocol}
 import org.apache.spark.sql.delta.constraints.Constraints
 import org.apache.spark.sql.headgate.spark.Session
 import org.apache.spark.sql.types._
@@ -15,12 +16,10 @@ private object PlainTable {
   /** Without partitions, constraints, computed columns, and names of columns that are not those of the files:
     * all of that Delta's own writer sees to.
     */
-  def is(table: Snapshot, session: Session): Boolean = {
-    val metadata = table.metadata
+  def is(metadata: TableMetadata, protocol: Protocol, session: Session): Boolean =
     metadata.partitionColumns.isEmpty && metadata.columnMappingMode == NoMapping &&
-      table.protocol.implicitlyAndExplicitlySupportedFeatures.map(_.name).subsetOf(Harmless) &&
+      protocol.implicitlyAndExplicitlySupportedFeatures.map(_.name).subsetOf(Harmless) &&
       Constraints.getAll(metadata, session).isEmpty && isBare(metadata.schema)
-  }
 
   /** Whether no column says more than its name and type, as those that are computed do. */
   private def isBare(dataType: DataType): Boolean = dataType match {

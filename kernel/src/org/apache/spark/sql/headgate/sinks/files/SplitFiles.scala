@@ -5,8 +5,9 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils
-import org.apache.spark.sql.catalyst.expressions.{BoundReference, Cast, Expression, UnsafeProjection}
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, Cast, Expression}
 import org.apache.spark.sql.headgate.sinks.core.{SinkMessage, SinkWriter, Staged, StagedFile}
+import org.apache.spark.sql.headgate.spark.GeneratedCode
 import org.apache.spark.sql.types.{StringType, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -28,8 +29,8 @@ private[files] case class Splitting(schema: StructType, by: Seq[String], mostRow
   private[files] def values: Seq[Expression] =
     by.map(name => Cast(column(schema.fieldIndex(name)), StringType, Some(timeZone)))
 
-  private[files] def rest: UnsafeProjection =
-    UnsafeProjection.create(schema.indices.filterNot(i => by.contains(schema(i).name)).map(column))
+  private[files] def rest: Seq[Expression] =
+    schema.indices.filterNot(i => by.contains(schema(i).name)).map(column)
 
   private def column(i: Int): Expression = BoundReference(i, schema(i).dataType, schema(i).nullable)
 }
@@ -39,7 +40,7 @@ private final class SplitFiles(splitting: Splitting, open: Int => StagedFile) ex
   private final class Part(val folder: String, val file: StagedFile, var rows: Long)
 
   private val values = splitting.values.toArray
-  private val rest = splitting.rest
+  private val rest = GeneratedCode.projection(splitting.rest)
   private val parts = mutable.LinkedHashMap.empty[String, Part]
   private val full = mutable.ArrayBuffer.empty[Part]
 

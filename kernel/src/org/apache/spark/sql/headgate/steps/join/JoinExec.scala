@@ -1,5 +1,6 @@
 package org.apache.spark.sql.headgate.steps.join
 
+import org.apache.spark.network.util.JavaUtils
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
@@ -7,9 +8,9 @@ import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.headgate.batch.OnceABatch
 import org.apache.spark.sql.headgate.counters.Counters
-import org.apache.spark.sql.headgate.spark.RunningBatch
+import org.apache.spark.sql.headgate.spark.{RunningBatch, Session}
 import org.apache.spark.sql.headgate.steps.core.{SortLimits, StatefulStep}
-import org.apache.spark.sql.headgate.store.StoreSpec
+import org.apache.spark.sql.headgate.store.{CacheConf, StoreSpec}
 import org.apache.spark.sql.headgate.testing.TaskFailures
 import org.apache.spark.sql.headgate.time.{Drained, LeastDeadline, Saturating}
 
@@ -38,7 +39,7 @@ case class JoinExec(child: SparkPlan, spec: JoinSpec, keys: Seq[Attribute], inpu
 
   // rows that leave unmatched need no new input for it; what is only forgotten can wait for some
   @transient private lazy val due = new LeastDeadline
-  private def gives: Boolean = spec.unmatched.exists(_ != Unmatched.Drop)
+  private def gives: Boolean = spec.gives(JoinSpec.Left) || spec.gives(JoinSpec.Right)
   override def shouldRunAnotherBatch(watermark: Long): Boolean = {
     val next = RunningBatch.nextWatermarkMs(session)
     gives && next > 0 && due.value < Saturating.micros(next)
@@ -58,8 +59,17 @@ case class JoinExec(child: SparkPlan, spec: JoinSpec, keys: Seq[Attribute], inpu
     val plan = JoinPlan(spec, keys, input, time, rows, child.output, test, before, now, due,
       JoinCounters(counter("records_in"), counter("records_out"), counter("records_out_late"), unmatched,
         counter("state_inserted"), counter("state_removed")),
-      batch.fold(0L)(_.id), TaskFailures.every(session), order, SortLimits.of(session))
+      batch.fold(0L)(_.id), TaskFailures.every(session), order, SortLimits.of(session),
+      CacheConf.bytes(session), JoinExec.blockBytes(session))
     runTasks[JoinTask](child.execute())((partition, opened, rows, _, finished) =>
       new JoinTask(plan, opened, rows, partition, finished))
   }
+}
+
+object JoinExec {
+  private val BlockKey = "spark.headgate.join.block.bytes"
+
+  /** What rows of a key and side may take before some of them are kept apart. */
+  def blockBytes(session: Session): Int =
+    session.conf.getOption(BlockKey).fold(8 << 10)(text => JavaUtils.byteStringAsBytes(text).toInt)
 }

@@ -49,19 +49,21 @@ case class JoinSpec(step: String, keys: Int, lower: Long, upper: Long, windows: 
   def earliest(side: Int): Long = if (side == JoinSpec.Left) lower else -upper
   def latest(side: Int): Long = if (side == JoinSpec.Left) upper else -lower
 
-  /**
-   * To which multiple the time is rounded up at which rows of a side are forgotten: those of a key are
-   * then forgotten together. Rows that leave unmatched leave as soon as that is known.
-   */
-  def grain(side: Int): Long =
-    if (unmatched(side) == Unmatched.Drop) math.max(1L, (upper - lower) / JoinSpec.Grains) else 1L
+  /** Whether a side's rows leave when they had no match. */
+  def gives(side: Int): Boolean = unmatched(side) != Unmatched.Drop
+
+  /** The latest time of a row that could match one of a side and time. */
+  def lastMatch(side: Int, time: Long): Long = Saturating.plus(time, latest(side))
 
   /**
-   * Rows of a side, key and batch whose times differ by no more than this are forgotten together, with the
-   * last of them: a key that has rows all over a large batch is looked at once and not for each.
+   * When a key is looked at whose rows are only to be forgotten, by the latest time of what could match
+   * them: a little later, so that it is looked at once for several rows.
    */
-  def span(side: Int): Long =
-    if (unmatched(side) == Unmatched.Drop) Saturating.times(upper - lower, JoinSpec.Widths) else 0L
+  def rounded(time: Long): Long = {
+    val grain = math.max(1L, (upper - lower) / JoinSpec.Grains)
+    val over = Math.floorMod(time, grain)
+    if (over == 0) time else Saturating.plus(time, grain - over)
+  }
 
   def times(time: Long): Iterator[Long] = windows.fold(Iterator.single(time))(_.lastTimes(time))
 }
@@ -77,7 +79,6 @@ object JoinSpec {
   val LeftRow = "__hg_left"
   val RightRow = "__hg_right"
   private val Grains = 8
-  private val Widths = 4
 
   def parse(text: String): JoinSpec = {
     val json = new ObjectMapper().readTree(text)

@@ -5,27 +5,34 @@ import org.apache.spark.sql.headgate.store.StoreSpec
 import org.apache.spark.sql.types._
 
 /**
- * How a join keeps its state: the rows of both sides in one store, ordered by a hash of their key, side
- * and time, so that those which may match are read by range; and the times at which rows of a key are to
- * be forgotten, in order.
+ * How a join keeps its state: the rows of a key, of both sides and by time, in one value, so that one read and
+ * one write serve all that a key gets in a batch. When they are many, the oldest go to blocks, values of
+ * their own, and the key's first value, its head, says which times these have. A second store has the
+ * time at which each key is to be looked at, in order.
  */
 object JoinStores {
   val Rows: String = StoreShape.DefaultName
   val Due = "due"
-  /** Columns of a row's key before those of the user: hash, side, time, number. */
-  val Before = 4
+  /** The number of the head; those of blocks are greater. */
+  val Head = 0
+  // columns of the value
+  val Blocks = 2
+  val DueAt = 3
+  val Columns = 4
 
   def of(keyTypes: Seq[DataType], left: DataType, right: DataType): Seq[StoreSpec] = {
     val keys = keyTypes.zipWithIndex.map { case (t, i) => StructField(s"key$i", t) }
-    val order = StructType(Seq(StructField("__hg_hash", LongType, nullable = false),
-      StructField("side", ByteType, nullable = false), StructField("event_time", LongType, nullable = false),
-      StructField("number", LongType, nullable = false)))
-    val value = StructType(Seq(StructField("left", left), StructField("right", right),
-      StructField("matched", BooleanType, nullable = false)))
+    val byBlock = StructType(keys :+ StructField("block", IntegerType, nullable = false))
+    def rows(of: DataType) = ArrayType(StructType(Seq(StructField("event_time", LongType),
+      StructField("number", LongType), StructField("matched", BooleanType), StructField("row", of))))
+    val block = StructType(Seq(StructField("side", ByteType), StructField("block", IntegerType),
+      StructField("first", LongType), StructField("last", LongType), StructField("rows", IntegerType)))
+    val value = StructType(Seq(StructField("left", rows(left)), StructField("right", rows(right)),
+      StructField("blocks", ArrayType(block)), StructField("due", LongType)))
     val byTime = StructType(Seq(StructField("time", LongType, nullable = false),
       StructField("timer", IntegerType, nullable = false)) ++ keys)
     Seq(
-      StoreSpec(Rows, StructType(order ++ keys), value, KeyLayout.Range(0 until Before), keys.indices.map(_ + Before)),
+      StoreSpec(Rows, byBlock, value, KeyLayout.Prefix(keys.length), keys.indices),
       StoreSpec(Due, byTime, StructType(StructField("none", BooleanType) :: Nil), KeyLayout.Range(Seq(0)),
         keys.indices.map(_ + 2)))
   }

@@ -1,94 +1,118 @@
 package org.apache.spark.sql.headgate.steps.join
 
+import scala.collection.mutable
+
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.headgate.spark.{GeneratedCode, StateStore, StoredPair, StoredPairs, StoreShape}
-import org.apache.spark.sql.headgate.store.StoreSpec
+import org.apache.spark.sql.headgate.spark.GeneratedCode
+import org.apache.spark.sql.headgate.store.CachedStore
 import org.apache.spark.sql.types._
 
+/** Rows of a side that are in a value of their own, from `first` to `last`. */
+private[join] final class Block(val side: Int, val number: Int, var first: Long, var last: Long, var rows: Int)
+
 /**
- * The rows that a join keeps of both sides. A store can have its keys in the order of columns of a fixed
- * size only, so a hash stands for the user's key there, and the key itself decides between those that share one.
+ * What a join keeps of one key at a time: the rows in its head, and which blocks there are.
+ *
+ * @param blockBytes rows of a side in the head that take more go to a block, the older half of them
  */
-final class KeptRows(store: StateStore, spec: StoreSpec) {
-  import JoinStores.Before
+private[join] final class KeptRows(store: CachedStore, keyTypes: Seq[DataType], blockBytes: Int) {
+  import JoinStores.Head
 
-  private val types = spec.keySchema.map(_.dataType)
-  private val keys = types.length - Before
-  private val keyOf = GeneratedCode.projection((Before until types.length).map(i =>
-    BoundReference(i, types(i), nullable = true)))
-  private val full = GeneratedCode.projection((0 until Before).map(i =>
-    BoundReference(keys + i, types(i), nullable = false)) ++ (0 until keys).map(i =>
-    BoundReference(i, types(Before + i), nullable = true)))
-  private val value = GeneratedCode.projection(spec.valueSchema)
-  private val bound = GeneratedCode.projection(spec.keySchema)
-  private val leastKey = StoreShape.leastRow(spec.keySchema)
+  val rows: Array[TimedRows] = Array(new TimedRows, new TimedRows)
+  val blocks: mutable.ArrayBuffer[Block] = mutable.ArrayBuffer.empty
+  /** When the key is to be looked at, as its head says; [[KeptRows.Never]] if it need not be. */
+  var due: Long = KeptRows.Never
+
+  private val full = GeneratedCode.projection(keyTypes.zipWithIndex.map { case (t, i) =>
+    BoundReference(i, t, nullable = true)
+  } :+ BoundReference(keyTypes.length, IntegerType, nullable = false))
   private val joined = new JoinedRow
-  private val order = new GenericInternalRow(Before)
-  private val values = new GenericInternalRow(3)
-  private val sizes = Seq(0, 1).map(i => spec.valueSchema(i).dataType.asInstanceOf[StructType].length)
+  private val number = new GenericInternalRow(1)
+  private val value = new KeptValue
+  private val ofBlock = new TimedRows
+  private var key: UnsafeRow = null
+  private var isKept = false
+  private var changed = false
 
-  private def hashed(key: UnsafeRow): Long =
-    XXH64.hashUnsafeWords(key.getBaseObject, key.getBaseOffset, key.getSizeInBytes, 42L)
+  private def place(block: Int): UnsafeRow = { number.setInt(0, block); full(joined(key, number)) }
 
-  private def valueOf(side: Int, row: UnsafeRow, matched: Boolean): UnsafeRow = {
-    values.update(side, row)
-    values.update(1 - side, null)
-    values.setBoolean(2, matched)
-    value(values)
+  /** Reads what is kept of a key. */
+  def open(key: UnsafeRow): Unit = {
+    this.key = key
+    changed = false
+    val found = store.get(place(Head))
+    isKept = found != null
+    blocks.clear()
+    due = if (isKept && !found.isNullAt(JoinStores.DueAt)) found.getLong(JoinStores.DueAt) else KeptRows.Never
+    if (isKept) {
+      read(found, JoinSpec.Left, rows(JoinSpec.Left))
+      read(found, JoinSpec.Right, rows(JoinSpec.Right))
+      KeptValue.readBlocks(found, blocks)
+    } else rows.foreach(_.clear())
   }
 
-  def put(key: UnsafeRow, side: Int, time: Long, number: Long, row: UnsafeRow, matched: Boolean): Unit = {
-    order.setLong(0, hashed(key)); order.setByte(1, side.toByte); order.setLong(2, time); order.setLong(3, number)
-    store.put(full(joined(key, order)), valueOf(side, row, matched))
+  private def read(value: UnsafeRow, side: Int, to: TimedRows): Unit =
+    if (value.isNullAt(side)) to.clear()
+    else to.read(value.getBaseObject, value.getBaseOffset + (value.getLong(side) >>> 32))
+
+  /** The rows of a block; good until the next one is read. */
+  def load(block: Block): TimedRows = {
+    val found = store.get(place(block.number))
+    if (found == null) throw new IllegalStateException(s"block ${block.number} of a join's rows is not there")
+    read(found, block.side, ofBlock)
+    ofBlock
   }
 
-  /** Notes that a row of a scan has a match. */
-  def putMatched(found: StoredPair, side: Int): Unit =
-    store.put(found.key, valueOf(side, row(found, side), matched = true))
-
-  def remove(found: StoredPair): Unit = store.remove(found.key)
-
-  def time(found: StoredPair): Long = found.key.getLong(2)
-  def row(found: StoredPair, side: Int): UnsafeRow = found.value.getStruct(side, sizes(side))
-  def isMatched(found: StoredPair): Boolean = found.value.getBoolean(2)
-
-  /** The rows of a key and side whose times are in a range, both ends included; by time and as they came. */
-  def scan(key: UnsafeRow, side: Int, from: Long, to: Long): Scan = new Scan(key,
-    if (from > to) null else {
-      val hash = hashed(key)
-      store.rangeScan(Some(at(hash, side, from)),
-        Some(if (to == Long.MaxValue) at(hash, side + 1, Long.MinValue) else at(hash, side, to + 1)))
-    })
-
-  /** A bound before all rows of that time: their numbers are not negative. */
-  private def at(hash: Long, side: Int, time: Long): UnsafeRow = {
-    val row = new GenericInternalRow(types.length)
-    (Before until types.length).foreach(i => row.update(i, leastKey.get(i, types(i))))
-    row.setLong(0, hash); row.setByte(1, side.toByte); row.setLong(2, time); row.setLong(3, Long.MinValue)
-    bound(row).copy()
+  /** Writes a block's rows, which were loaded and are fewer now, or have matches. */
+  def save(block: Block, of: TimedRows): Unit = {
+    block.first = of.time(0)
+    block.rows = of.size
+    store.put(place(block.number), value.ofBlock(block.side, of, of.size))
+    changed = true
   }
 
-  /** Rows of one key; it closes itself in the end. A row is good until the next one is asked for. */
-  final class Scan(key: UnsafeRow, pairs: StoredPairs) extends Iterator[StoredPair] {
-    private var ahead: StoredPair = null
-    private var over = pairs == null
+  def remove(block: Block): Unit = {
+    store.remove(place(block.number))
+    blocks -= block
+    changed = true
+  }
 
-    override def hasNext: Boolean = {
-      while (ahead == null && !over) {
-        if (!pairs.hasNext) { pairs.close(); over = true }
-        else {
-          val found = pairs.next()
-          if (keyOf(found.key) == key) ahead = found
-        }
-      }
-      ahead != null
+  /** Keeps new rows, beginning with one of them. */
+  def add(side: Int, fresh: TimedRows, from: Int): Unit = if (from < fresh.size) {
+    rows(side).addAll(fresh, from)
+    changed = true
+  }
+
+  def drop(side: Int, count: Int): Unit = if (count > 0) {
+    rows(side).drop(count)
+    changed = true
+  }
+
+  def setDue(time: Long): Unit = if (due != time) { due = time; changed = true }
+
+  /** Takes the older half of a side's rows out of a head that has grown large. */
+  def relieve(): Unit = rows.indices.foreach { side =>
+    val mine = rows(side)
+    while (mine.size > 1 && mine.byteCount > math.max(blockBytes, KeptValue.BlockBytes * blocks.length)) {
+      val count = mine.half
+      val number = if (blocks.isEmpty) Head + 1 else blocks.last.number + 1
+      blocks += new Block(side, number, mine.time(0), mine.time(count - 1), count)
+      store.put(place(number), value.ofBlock(side, mine, count))
+      mine.drop(count)
+      changed = true
     }
-
-    override def next(): StoredPair = {
-      if (!hasNext) throw new NoSuchElementException
-      val found = ahead
-      ahead = null
-      found
-    }
   }
+
+  def isEmpty: Boolean = rows.forall(_.size == 0) && blocks.isEmpty
+
+  /** Writes the head, if it has changed. */
+  def close(): Unit =
+    if (isEmpty) { if (isKept) store.remove(place(Head)) }
+    else if (changed || rows.exists(_.isNoted)) store.put(place(Head), value.ofHead(rows, blocks, due))
+
+  def committed(): Unit = store.committed()
+}
+
+private[join] object KeptRows {
+  val Never: Long = Long.MinValue
 }
