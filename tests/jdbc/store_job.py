@@ -1,4 +1,4 @@
-"""The store job with tables of PostgreSQL for its outputs, and a function beside them."""
+"""The store with tables of PostgreSQL for its outputs, a function and a Delta table beside them."""
 
 from pyspark.sql import DataFrame
 
@@ -33,6 +33,7 @@ def store(job: hg.Job) -> None:
 
     enriched.sink("enriched", table("enriched"))
     enriched.sink("enriched_files", hg.ForeachBatchSink(append, exactly_once=True))
+    enriched.sink("enriched_delta", hg.DeltaSink(f"{out}-lake"))
     with_user.missing.sink("missing_users", table("missing_users"))
     with_item.missing.sink("missing_items", table("missing_items"))
     orders.malformed.sink("malformed", table("malformed"))

@@ -1,4 +1,4 @@
-"""The store from Kafka into PostgreSQL and a function at once, killed at each point of commits."""
+"""The store from Kafka into PostgreSQL, Delta and a function, killed at each point of commits."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.jdbc.server import PASSWORD, USER, Postgres
+from tests.lakes.tables import read
 from tests.reliability.processes import Driver
 from tests.reliability.store_data import Producer
 from tests.reliability.store_truth import expected
@@ -25,7 +26,7 @@ POINTS = (
     "before_transaction", "in_transaction", "after_transaction", "before_sink", "mid_sink",
     "after_sink", "before_commit", "after_commit",
 )  # fmt: skip
-KILLS = 2
+KILLS = 10
 
 
 @pytest.fixture
@@ -44,8 +45,15 @@ def canonical(row: dict[str, Any], output: str) -> str:
     return json.dumps(kept, sort_keys=True)
 
 
+def without_nulls(row: Any) -> Any:
+    """As JSON has it."""
+    if not isinstance(row, dict):
+        return row
+    return {name: without_nulls(value) for name, value in row.items() if value is not None}
+
+
 @pytest.mark.long
-def test_each_row_is_once_in_tables_and_in_what_a_function_writes(
+def test_each_row_is_once_in_both_tables_and_in_what_a_function_writes(
     tmp_path: Path, kafka_servers: str, server: Postgres
 ) -> None:
     seed = random.SystemRandom().randrange(1 << 30)
@@ -91,4 +99,6 @@ def test_each_row_is_once_in_tables_and_in_what_a_function_writes(
         assert truth.rows[output]
     files = [line for file in out.glob("*/part-*.json") for line in file.read_text().splitlines()]
     assert Counter(canonical(json.loads(line), "") for line in files) == truth.rows["enriched"]
+    lake = [canonical(without_nulls(row), "") for row in read(f"{out}-lake")]
+    assert Counter(lake) == truth.rows["enriched"]
     assert sum(rows.total() for rows in truth.rows.values()) == 2000 * chunks
