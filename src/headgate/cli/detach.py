@@ -22,7 +22,7 @@ from headgate.runtime.detached import start_detached
 from headgate.runtime.lease import is_live
 
 _POLL_SECONDS = 0.2
-_OURS = ("--detach", "-d", "--json")
+_OURS = ("--detach", "--json")
 
 
 def register(app: typer.Typer) -> None:
@@ -55,13 +55,17 @@ def run_detached(ui: Ui, job: JobHome, arguments: Sequence[str], params: Mapping
 def words_of(arguments: Sequence[str]) -> list[str]:
     """The words of a command without --detach, --json and its params, which go another way.
 
-    >>> words_of(["run", "a.py", "--set", "a=1", "--detach", "--set=b=2", "--", "--master", "-d"])
-    ['run', 'a.py', '--', '--master', '-d']
+    >>> words_of(["run", "a.py", "--set", "a=1", "-qd", "--set=b=2", "--", "--master", "-d"])
+    ['run', 'a.py', '-q', '--', '--master', '-d']
     """
     kept: list[str] = []
     words = deque(arguments)
     while words:
         word = words.popleft()
+        if word[:1] == "-" and word[1:].isalpha():
+            word = word.replace("d", "")  # short flags may stand together
+            if word == "-":
+                continue
         if word == "--":
             return [*kept, word, *words]
         if word == "--set":

@@ -26,6 +26,7 @@ from headgate.cli.options import (
     parse_spark_flags,
 )
 from headgate.home.layout import check_job_name
+from headgate.runtime.detached import MARK
 
 if TYPE_CHECKING:
     from headgate.runtime.live import Display
@@ -151,8 +152,9 @@ def run_job(
     flags.export()
     own = ui.project.local_py_files(brought=SUBMITTED in os.environ)
     put_on_path([*flags.py_files, *(own or ())])
+    in_background = os.environ.pop(MARK, None) is not None
     loaded = load_app(app, session=flags.session)
-    if detach:
+    if detach and not in_background:
         stop_session()  # one that the import needed: the job gets its own
         asked = dict(pair.split("=", 1) for pair in given)
         run_detached(ui, ui.home.job(name or loaded.job.name), common.arguments, asked)

@@ -17,6 +17,8 @@ from headgate.home.run_logs import new_log
 from headgate.runtime.lease import is_live
 from headgate.runtime.status import job_status
 
+MARK = "HEADGATE_DETACHED"
+"""The variable of a process that was started in the background: it does not start another."""
 _SECONDS = 300.0
 _POLL_SECONDS = 0.2
 _LAST_LINES = 5
@@ -45,7 +47,7 @@ def start_detached(
     with log.open("ab") as out:
         process = subprocess.Popen(
             [sys.executable, "-m", "headgate", *words],
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, **(environment or {}), MARK: "1"},
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
@@ -53,6 +55,15 @@ def start_detached(
         )
     # without a wait, a process that ended would stay a zombie and look alive
     threading.Thread(target=process.wait, name=f"wait-{process.pid}", daemon=True).start()
+    try:
+        return _running(job, process, log)
+    except KeyboardInterrupt:
+        process.terminate()
+        raise
+
+
+def _running(job: JobHome, process: subprocess.Popen[bytes], log: Path) -> Detached:
+    """Wait until the job runs."""
     ends = time.monotonic() + _SECONDS
     while time.monotonic() < ends:
         code = process.poll()
@@ -66,7 +77,8 @@ def start_detached(
             raise _failed(log, code)
         time.sleep(_POLL_SECONDS)
     raise HeadgateError(
-        f"the job does not run {_SECONDS:.0f} s after its start", remedy=f"see {log}"
+        f"process {process.pid} is there, but after {_SECONDS:.0f} s its job does not run",
+        remedy=f"see {log}, and wait for the process or end it: kill {process.pid}",
     )
 
 
