@@ -18,6 +18,7 @@ import headgate as hg
 from headgate.base.errors import GraphError, HeadgateError
 from headgate.connectors.log.files import TopicFiles
 from headgate.failures import Reason
+from headgate.runtime.broker_check import check_live
 from headgate.runtime.run import run
 from tests.kafka.client import Kafka, Send
 from tests.registry.records import framed, record
@@ -44,6 +45,9 @@ def _orders(numbers: Sequence[int]) -> list[dict[str, Any]]:
 @pytest.fixture
 def kafka(kafka_servers: str) -> Kafka:
     return Kafka(kafka_servers, calm=True)
+
+
+NO_PASSWORD = "(?s)^(?!.*s3same).*registry must be http://host:port.*'there:8081'"
 
 
 def _go(spark: SparkSession, folder: Path, job: hg.JobDef, **params: str) -> None:
@@ -162,6 +166,27 @@ def test_should_refuse_rows_that_the_subject_does_not_take(
     assert [value[4] for value in binary(kafka, out)] == [2]
 
 
+def test_should_ask_the_brokers_when_the_registry_is_silent(
+    spark: SparkSession, tmp_path: Path, kafka: Kafka, registry: RegistryServer
+) -> None:
+    orders, out, address = kafka.topic(1), kafka.topic(1), f"kafka://{kafka.servers}/"
+
+    @hg.job("copy")
+    def copy(job: hg.Job) -> None:
+        how = {"format": "avro", "registry": registry.url}
+        rows = job.source("in", hg.topic(address + orders, schema="id BIGINT", **how))
+        rows.sink("out", hg.topic(address + out))
+        rows.sink("none", hg.topic(f"{address}{out}.none"))
+
+    built = copy.build(spark=spark)
+    registry.fail_next = 1_000_000
+    found = check_live(built, spark, "copy").findings
+    assert [(step.id, finding.reason) for step, finding in found] == [
+        ("in", None), ("in", Reason.REGISTRY_UNREACHABLE), ("out", None),
+        ("none", Reason.TOPIC_MISSING),
+    ]  # fmt: skip
+
+
 @pytest.mark.slow
 def test_should_go_on_where_it_was_when_the_registry_is_back(
     spark: SparkSession, tmp_path: Path, kafka: Kafka, registry: RegistryServer
@@ -197,6 +222,11 @@ def test_should_go_on_where_it_was_when_the_registry_is_back(
         ({"format": "avro"}, "a sink of Avro must have the registry"),
         ({"subject": "x"}, "'subject' is for a sink with a registry"),
         ({"registry": "there:8081"}, "registry must be http://host:port"),
+        ({"registry": "app:s3same-open@there:8081"}, NO_PASSWORD),
+        ({"registry": "http://app:s3same/open@there:8081"}, NO_PASSWORD),
+        ({"registry": "http://app:1/s3same@there:8081"}, NO_PASSWORD),
+        ({"registry": "http://[there:8081"}, "registry must be http://host:port"),
+        ({"registry": "http://there:port"}, "registry must be http://host:port"),
         ({"registry_credentials": "a:b"}, "'registry_credentials' must stand beside the registry"),
         ({"registry": "http://a", "registry_credentials": "ab"}, "must be user:password"),
         ({"registry": "http://a", "registry_ca": "/nowhere.pem"}, "must be a file of cert"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from pyspark.sql import SparkSession
 
@@ -46,12 +46,12 @@ class Registry:
             return None
         login, urls = options.get("registry_credentials"), []
         for url in (text.strip() for text in given.split(",")):
-            parts = urlsplit(url)
-            if parts.scheme not in ("http", "https") or not parts.hostname:
+            parts = _parts(url)
+            if parts is None:
                 raise GraphError(
                     "registry must be http://host:port or https://host:port, or several separated"
                     " by commas",
-                    got=repr(parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()),
+                    got=repr(url.rpartition("@")[2]),  # before it may be a password
                     remedy="write it with its scheme",
                 )
             user, at, host = parts.netloc.rpartition("@")
@@ -98,3 +98,14 @@ class Registry:
         if isinstance(found, Failure):
             return Finding(about, found.sentence, found.reason)
         return Finding(about, f"{about}: {found or 'no schema yet'}")
+
+
+def _parts(url: str) -> SplitResult | None:
+    """The parts of a registry's address; None if it is none."""
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - raises for one that is no number
+    except ValueError:
+        return None
+    good = parts.scheme in ("http", "https") and parts.hostname
+    return parts if good and "@" not in parts._replace(netloc="").geturl() else None

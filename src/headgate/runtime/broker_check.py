@@ -22,11 +22,8 @@ from headgate.graph.plan import BuiltJob
 _PATIENCE_SECONDS = 8.0
 _ANSWER_SECONDS = 3.0
 _PAUSE_SECONDS = 0.5
-_MAY_COME_BACK = (
-    Reason.BROKER_UNREACHABLE,
-    Reason.DATABASE_UNREACHABLE,
-    Reason.REGISTRY_UNREACHABLE,
-)
+_SILENT = (Reason.BROKER_UNREACHABLE, Reason.DATABASE_UNREACHABLE)
+_MAY_COME_BACK = (*_SILENT, Reason.REGISTRY_UNREACHABLE)
 
 
 def findings(built: BuiltJob, spark: SparkSession) -> Iterator[tuple[Step, Finding]]:
@@ -51,7 +48,7 @@ def findings(built: BuiltJob, spark: SparkSession) -> Iterator[tuple[Step, Findi
             yield node.step, nobody
             continue
         for finding in connector.live(spark):
-            if finding.reason in _MAY_COME_BACK:
+            if finding.reason in _SILENT:  # a registry is not where the topic is
                 silent[service] = finding
             yield node.step, finding
 
