@@ -81,3 +81,18 @@ def test_nothing_is_left_of_one_that_is_cancelled(
     stream.cancel()
     stream.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_object_that_cannot_be_deleted_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    java: Any = spark._jvm
+    hadoop = spark._jsparkSession.sessionState().newHadoopConf()
+    root = at(spark, tmp_path)
+    files = java.org.apache.spark.sql.headgate.commit.StoredFiles(root, root.getFileSystem(hadoop))
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits" / "1").write_bytes(b"v1")
+    files.delete(at(spark, tmp_path / "commits" / "1"))
+    assert not (tmp_path / "commits" / "1").exists()
+    files.delete(at(spark, tmp_path / "commits" / "1"))  # it is away, as it shall be
+    (tmp_path / "commits" / "2" / "full").mkdir(parents=True)  # which no deletion of a file takes
+    with pytest.raises(Py4JJavaError, match="cannot delete file:"):
+        files.delete(at(spark, tmp_path / "commits" / "2"))

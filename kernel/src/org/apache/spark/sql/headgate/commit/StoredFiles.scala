@@ -1,7 +1,7 @@
 /** Owns the files of Spark's checkpoint in an object store. */
 package org.apache.spark.sql.headgate.commit
 
-import java.io.FileNotFoundException
+import java.io.{FileNotFoundException, IOException}
 import java.util.Collections
 
 import org.apache.hadoop.fs.{FileStatus, FileSystem, FSDataInputStream, Path, PathFilter}
@@ -35,7 +35,10 @@ private[headgate] final class StoredFiles(root: Path, fs: FileSystem) extends Ch
   override def delete(file: Path): Unit =
     if (FencedFileManager.isLogEntry(file)) {
       val entries = fs.createBulkDelete(file.getParent)
-      try entries.bulkDelete(Collections.singletonList(file)) finally entries.close()
+      try {
+        val left = entries.bulkDelete(Collections.singletonList(file))
+        if (!left.isEmpty) throw new IOException(s"cannot delete $file: ${left.get(0).getValue}")
+      } finally entries.close()
     } else try fs.delete(file, true) catch { case _: FileNotFoundException => }
 
   override def isLocal: Boolean = false
