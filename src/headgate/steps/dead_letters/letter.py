@@ -61,7 +61,10 @@ class LetterStep(Operation):
 
     def through(self, node: Node, rows: DataFrame) -> DataFrame:
         own = [name for name in rows.columns if not name.startswith(PREFIX)]
-        with_key = rows.withColumn(_KEY, self._key(rows))
+        key = self._key(rows)
+        if not self.what.of_record:  # a record's key is bytes that are shown as text already
+            key = _shown(key)
+        with_key = rows.withColumn(_KEY, key)
         value = self.what.value or _json(own)
         entries = [*self._always(), *self._perhaps(rows.columns)]
         return jvm.select(
@@ -112,6 +115,14 @@ class LetterStep(Operation):
             f" ELSE {_entry(name, value)} END"
             for name, value in found.items()
         ]
+
+
+def _shown(text: Column) -> Column:
+    """A text as bytes are shown: in base64 if it begins so."""
+    from pyspark.sql import functions as F
+
+    encoded = F.concat(F.lit("base64:"), F.base64(text.cast("binary")))
+    return F.when(text.startswith("base64:"), encoded).otherwise(text)
 
 
 def _json(columns: Sequence[str]) -> str:
