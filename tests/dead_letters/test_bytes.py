@@ -15,7 +15,7 @@ from headgate.cli.main import invoke
 from headgate.connectors.letters import Letter
 from headgate.connectors.log.files import TopicFiles
 from headgate.connectors.records import Record
-from headgate.connectors.topic_client import TopicRecord
+from headgate.connectors.topic_client import TopicRecord, as_text
 from headgate.connectors.topics import open_topic
 from headgate.runtime.run import run
 from headgate.testing import JobDriver
@@ -47,16 +47,23 @@ def test_a_replayed_row_is_the_row_that_was_lost(
         rows.sink("as_read", hg.topic("log:as_read"))
         found = rows.lookup("known", users, on=["id"], take=["id AS user"], missing="side")
         found.drop("user").sink("found", hg.topic("log:found"))
+        names = job.table("names", hg.topic("log:names", schema="s STRING"), key="s")
+        rows.lookup("named", names, on="s", missing="side").sink("named_out", hg.topic("log:named"))
 
     t = job_driver(wide).send("rows", *map(json.dumps, ROWS)).run()
-    letters = [
+    made = [
         Letter.of(TopicRecord(0, 0, 0, r["key"], r["value"], tuple(r["headers"].items())))
         for r in t.rows("dead_letters")
     ]
+    letters = [x for x in made if x is not None and x.step == "known"]
     assert len(letters) == len(ROWS)
+    # a key is shown as bytes are, so that a topic gets the key that the row had
+    keys = [x.key for x in made if x is not None and x.step == "named"]
+    want = [as_text(str(row["s"]).encode()) for row in ROWS]
+    assert sorted(map(str, keys)) == sorted(map(str, want))
+    assert "base64:YmFzZTY0OkFQOD0=" in keys
     t.send("users", *({"id": row["id"]} for row in ROWS))
     for letter in letters:
-        assert letter is not None
         t.send("known.replay", letter.replayed("p1").value or "")
     t.run()
     as_read, found = (
@@ -67,7 +74,7 @@ def test_a_replayed_row_is_the_row_that_was_lost(
 
 @pytest.mark.slow
 def test_letters_in_kafka_have_the_bytes_of_their_records(
-    spark: SparkSession, tmp_path: Path, kafka_servers: str
+    spark: SparkSession, tmp_path: Path, kafka_servers: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kafka = Kafka(kafka_servers, calm=True)
     source, out, dlq, csv = (kafka.topic(1) for _ in range(4))
@@ -133,6 +140,14 @@ def test_letters_in_kafka_have_the_bytes_of_their_records(
         with pytest.raises(RefusedError, match="another command appends"):
             first([Record("{}")])
     assert len(kafka.values(f"{dlq}.replay")) == len(sent) + 2
+
+    words = ["replay", at + dlq, "--job", "bytes", "--home", str(tmp_path), "--dry-run"]
+    capsys.readouterr()
+    kafka.delete_before(f"{dlq}.replay", 0, 1)
+    assert invoke(words) == 5 and "has lost records" in capsys.readouterr().err
+    kafka.delete(f"{dlq}.replay")
+    kafka.create(f"{dlq}.replay", 1, retention_ms="86400000")
+    assert invoke(words) == 5 and "must keep its records for ever" in capsys.readouterr().err
 
 
 @pytest.mark.long

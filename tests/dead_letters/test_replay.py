@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.cli.main import invoke
-from headgate.home.replays import replays
+from headgate.home.replays import replays, write_replay
 from tests.dead_letters.shop import FIXED, Shop
 from tests.kafka.client import Kafka
 
@@ -66,6 +67,11 @@ def a_fix_and_a_replay(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     again = replayed(shop, capsys)
     assert again["letters"] == {"users_lookup.missing": 1000, "orders.malformed": 40}
     assert again["before"] == 0
+    # the same command tells the same if the first was killed between its last letter and its end
+    ended = replays(shop.job_home)[-1]
+    write_replay(shop.job_home, replace(ended, ended_at=None, letters={}))
+    assert replayed(shop, capsys) == again
+    assert replays(shop.job_home)[-1].letters == ended.letters == again["letters"]
     shop.crash("mid_sink", fixed)
     shop.go(fixed)
 

@@ -21,7 +21,13 @@ from headgate.connectors.letters import (
     place_of,
     replay_address,
 )
-from headgate.connectors.topic_client import AppendAll, TopicClient
+from headgate.connectors.topic_client import (
+    AppendAll,
+    PartitionFacts,
+    Retention,
+    TopicClient,
+    TopicFacts,
+)
 from headgate.connectors.topics import open_topic
 from headgate.graph import Graph
 from headgate.home.layout import JobHome
@@ -86,6 +92,7 @@ def replay(
     targets = _Targets.of(job, request.address)
     letters = _existing(request.address, request.options)
     through = _existing(replay_address(request.address), request.options)
+    _must_last(replay_address(request.address), through.facts())
     if dry_run:
         return _Replay(job, request, targets, letters, through).chosen().outcome
     with through.alone() as append:
@@ -155,6 +162,22 @@ def _existing(address: str, options: Mapping[str, str]) -> TopicClient:
     return topic
 
 
+def _must_last(address: str, facts: TopicFacts) -> None:
+    """Raise for a topic of replays that forgets which letters were replayed."""
+    if facts.retention not in (None, Retention()):
+        raise RefusedError(
+            f"{redact(address)} must keep its records for ever: they say what was replayed",
+            got=f"retention {facts.retention}",
+            remedy="let it keep all of them: retention.ms=-1, retention.bytes=-1,"
+            " cleanup.policy=delete",
+        )
+    if any(isinstance(p, PartitionFacts) and p.first_offset > 0 for p in facts.partitions):
+        raise RefusedError(
+            f"{redact(address)} has lost records, which said what was replayed",
+            remedy="give the job another topic of dead letters",
+        )
+
+
 @dataclass(frozen=True)
 class _Chosen:
     record: ReplayRecord
@@ -182,10 +205,12 @@ class _Replay:
         new = [x for x in fit if self.request.again or not by_letter[x.mark] - {record.id}]
         chosen = new[: self.request.limit]
         todo = [x for x in chosen if record.id not in by_letter[x.mark]]
+        # of one that had begun all letters count, also if no more is to do than to say so
+        own = chosen if todo or resumed else []
         outcome = ReplayOutcome(
-            record.id if todo else None,
-            dict(Counter(_name(x) for x in chosen)) if todo else {},
-            len(fit) - len(new) + (0 if todo else len(chosen)),
+            record.id if own else None,
+            dict(Counter(map(_name, own))),
+            len(fit) - len(new) + len(chosen) - len(own),
             {_name(x): self._why_not(x) for x in found if x not in fit},
             resumed is not None,
         )
