@@ -37,6 +37,10 @@ URL = "jdbc:postgresql://db:5432/shop"
             "there is no column 'no' in the sink's key",
         ),
         (hg.JdbcSink(URL, "t", options={"ApplicationName": "x"}), "set by Headgate"),
+        (
+            hg.JdbcSink(f"{URL}?ssl=true&ApplicationName=shop", "t"),
+            "'ApplicationName' .* is set by",
+        ),
     ],
 )
 def test_a_sink_that_cannot_work_is_refused(shop: Shop, sink: hg.JdbcSink, said: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -13,10 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import headgate as hg
+from headgate.connectors.log.files import Record, TopicFiles
 from headgate.testing import JobDriver
 
 from .lake_job import tables
@@ -193,6 +196,64 @@ def test_rows_that_vectors_delete_stay_deleted(job_driver: Make, tmp_path: Path)
     wanted = [{"id": n, "name": names.get(n, "old")} for n in range(10)]
     there = [each for file in live for each in pq.ParquetFile(path / file).read().to_pylist()]
     assert all(each in there for each in wanted)
+
+
+def test_bounds_that_a_part_of_a_file_lacks_are_left_out(job_driver: Make, tmp_path: Path) -> None:
+    path = tmp_path / "bounds"
+    job = job_into(hg.DeltaSink(str(path)), select=("id", "name", "place"))
+    t = job_driver(job, parallelism=1, real_sinks={"out0": lambda: read(path)})
+    t.spark.conf.set("parquet.block.size", "1024")
+    try:
+        # Parquet keeps no bounds of texts as long as those in the middle
+        rows = [row(n, "z" * 3000 if 100 <= n < 200 else None if n < 100 else "m")
+                for n in range(400)]  # fmt: skip
+        t.send("rows", *rows).run()
+    finally:
+        t.spark.conf.unset("parquet.block.size")
+    (file,) = path.glob("*.parquet")
+    groups = pq.ParquetFile(file).metadata
+    has = {groups.row_group(n).column(1).statistics.has_min_max
+           for n in range(groups.num_row_groups)}  # fmt: skip
+    assert has == {True, False}, "some groups of rows have bounds of the names"
+    (add,) = [a["add"] for a in _actions(path) if "add" in a]
+    stats = json.loads(add["stats"])
+    assert stats["minValues"] == {"id": 0, "place": {"x": 0, "y": 0.0}}
+    assert stats["maxValues"] == {"id": 399, "place": {"x": 399, "y": 199.5}}
+    assert stats["numRecords"] == 400
+
+
+def _actions(path: Path) -> Rows:
+    commits = sorted((path / "_delta_log").glob("*.json"))
+    return [json.loads(line) for commit in commits for line in commit.read_text().splitlines()]
+
+
+def test_a_batch_behind_one_of_another_copy_is_not_taken_for_out(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "copied"
+    topic = TopicFiles(tmp_path / "rows")
+    topic.create(1)
+
+    @hg.job("copied")
+    def copied(job: hg.Job) -> None:
+        job.source("rows", hg.topic(f"log:{topic.path}", schema="id BIGINT")).sink(
+            "out", hg.DeltaSink(str(path))
+        )
+
+    topic.append([Record('{"id": 1}')])
+    handle = hg.start(copied, spark=spark, home=str(tmp_path / "home"))
+    until = time.monotonic() + 60
+    while not read(path):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    (writer,) = [a["txn"] for a in _actions(path) if "txn" in a]
+    ahead = CommitProperties(app_transactions=[Transaction(writer["appId"], 7)])
+    more = pa.table({"id": pa.array([2], pa.int64())})
+    write_deltalake(str(path), more, mode="append", commit_properties=ahead)
+    topic.append([Record('{"id": 3}')])
+    with pytest.raises(hg.HeadgateError, match="has the number of this batch already"):
+        handle.wait(timeout="60 seconds")
+    assert by_id([{"id": r["id"]} for r in read(path)]) == [{"id": 1}, {"id": 2}]
 
 
 def test_many_small_files_become_one(job_driver: Make, tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ class JdbcSink(Sink):
                 got=f"key={list(self.columns)}",
                 remedy="add mode='upsert', or leave the key out",
             )
-        for name in self.options:
+        for name in (*self.options, *_named(self.url)):
             if name in _RESERVED:
                 raise GraphError(
                     f"the option '{name}' of a JDBC sink is set by Headgate",
@@ -172,6 +172,16 @@ class JdbcSink(Sink):
                 "access": {"url": self.url, **{n: str(v) for n, v in self.options.items()}},
             },
         )
+
+
+def _named(url: str) -> list[str]:
+    """The options that an address has itself.
+
+    >>> _named("jdbc:postgresql://db/shop?ssl=true&user=ann")
+    ['ssl', 'user']
+    """
+    query = url.partition("?")[2]
+    return [option.partition("=")[0] for option in query.split("&") if option]
 
 
 def _expression(columns: Sequence[str]) -> Expr | None:

@@ -40,9 +40,12 @@ case class Marker(
     */
   def holds(other: Marker, sink: String): Boolean =
     if (batch < other.batch) false
-    else if (fingerprint.isEmpty || other.fingerprint.isEmpty) true
-    else if (batch == other.batch && fingerprint == other.fingerprint) true
+    else if (batch == other.batch && sameRows(other)) true
     else throw new SinkAheadException(sink, this, other.batch)
+
+  /** As far as both say it. */
+  private def sameRows(other: Marker): Boolean =
+    fingerprint.isEmpty || other.fingerprint.isEmpty || fingerprint == other.fingerprint
 
   /** The later one; `this` of two that are the same. */
   def newer(other: Marker): Marker = if (other.batch > batch) other else this

@@ -2,6 +2,7 @@
 package org.apache.spark.sql.headgate.spark
 
 import org.apache.hadoop.fs.Path
+import org.apache.hadoop.mapred.JobConf
 import org.apache.hadoop.mapreduce.{Job, TaskAttemptContext, TaskAttemptID, TaskID, TaskType}
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl
 
@@ -25,8 +26,11 @@ final class FileOutputs private[spark] (
 
   def open(file: String, task: Int): FileOutput = factory.newInstance(file, schema, context(task))
 
+  /** A context would make a copy of any other. */
+  @transient private lazy val conf = new JobConf(hadoop.value)
+
   private def context(task: Int): TaskAttemptContext = new TaskAttemptContextImpl(
-    hadoop.value, new TaskAttemptID(new TaskID("", 0, TaskType.MAP, task), 0))
+    conf, new TaskAttemptID(new TaskID("", 0, TaskType.MAP, task), 0))
 }
 
 object FileFormats {

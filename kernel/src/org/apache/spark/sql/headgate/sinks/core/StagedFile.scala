@@ -20,7 +20,9 @@ final class StagedFile(
     fsync: Boolean)
   extends SinkWriter {
 
+  /** Until it is closed: closed ones still hold what they have written with. */
   private var out: FileOutput = _
+  /** None as long as there are no rows. */
   private var name: String = _
   private var rows = 0L
 
@@ -41,16 +43,17 @@ final class StagedFile(
 
   override def finish(): Unit = if (out != null) {
     out.close()
+    out = null
     removeChecksum()
     if (local && fsync) DiskFiles.sync(new File(staging, name).toPath)
   }
 
   override def messages: Seq[SinkMessage] =
-    if (out == null) Nil else Seq(Staged(name, place.task, rows, keyed = false))
+    if (name == null) Nil else Seq(Staged(name, place.task, rows, keyed = false))
 
-  override def abort(): Unit = if (out != null) {
-    try out.close()
-    catch { case NonFatal(_) => } // closed already, or its disk is full: the file goes anyway
+  override def abort(): Unit = if (name != null) {
+    try if (out != null) out.close()
+    catch { case NonFatal(_) => } // its disk is full: the file goes anyway
     finally if (local) { // elsewhere the commit deletes what tasks left
       removeChecksum()
       DiskFiles.deleteQuietly(new File(staging, name))

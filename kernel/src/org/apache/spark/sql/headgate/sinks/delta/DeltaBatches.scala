@@ -1,13 +1,15 @@
 /** Owns committing the batches of one sink to its Delta table. */
 package org.apache.spark.sql.headgate.sinks.delta
 
+import java.nio.file.Files
+
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.delta.{DeltaLog, DeltaOperations, OptimisticTransaction, Snapshot}
 import org.apache.spark.sql.delta.actions.{Action, AddFile, SetTransaction}
 import org.apache.spark.sql.functions.col
-import org.apache.spark.sql.headgate.commit.{DiskFiles, Fence, HomeFiles, Places}
+import org.apache.spark.sql.headgate.commit.{DiskFiles, Fence, HomeFiles, Marker, Places}
 import org.apache.spark.sql.headgate.sinks.core.Staged
 import org.apache.spark.sql.headgate.spark.{FileFormats, Session, Sessions}
 import org.apache.spark.sql.streaming.OutputMode
@@ -60,7 +62,7 @@ private final class DeltaBatches(
   def commit(number: Long, rows: StructType, plan: TablePlan, at: HomeFiles, staged: Seq[Staged]): Unit = {
     val txn = new WriterTransaction(log, appId)
     val before = txn.readVersion
-    if (lastIn(txn.snapshot).exists(_ >= number)) delete(at, staged)
+    if (lastIn(txn.snapshot).exists(last => Marker(last).holds(Marker(number), sink))) delete(at, staged)
     else {
       Fence.recheck()
       val change = prepared(txn, rows)
@@ -133,15 +135,14 @@ private final class DeltaBatches(
 
   private def sync(before: Long): Unit = {
     val root = DiskFiles.path(options.path)
-    for ((version, actions) <- log.getChanges(before + 1)) {
-      actions.foreach {
-        case f: AddFile if !f.path.contains(':') => DiskFiles.sync(root.resolve(f.toPath.toString))
-        case _ =>
-      }
-      DiskFiles.sync(root.resolve("_delta_log").resolve(f"$version%020d.json"))
-    }
-    DiskFiles.sync(root.resolve("_delta_log"))
-    DiskFiles.sync(root)
+    val ours = log.getChanges(before + 1).flatMap { case (version, actions) =>
+      val files = CommitFiles.of(root, version, actions)
+      if (actions.exists { case t: SetTransaction => t.appId == appId; case _ => false }) files
+      // what others have written may be gone by now
+      else files.filter(Files.exists(_))
+    }.toSeq.distinct
+    ours.foreach(DiskFiles.sync)
+    CommitFiles.folders(root, ours).foreach(DiskFiles.sync)
   }
 }
 

@@ -8,6 +8,7 @@ import java.time.temporal.ChronoUnit
 import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.fs.Path
+import org.apache.parquet.column.statistics.Statistics
 import org.apache.parquet.hadoop.ParquetFileReader
 import org.apache.parquet.hadoop.metadata.ParquetMetadata
 import org.apache.parquet.hadoop.util.HadoopInputFile
@@ -28,7 +29,11 @@ private final class FileStats(session: Session, metadata: Metadata, tableProtoco
 
   def of(file: Path): String = {
     val footer = footerOf(file)
-    val (found, _) = collector.collect(footer)
+    val (collected, _) = collector.collect(footer)
+    val found = FileStats.Bounds.foldLeft(collected) { (stats, name) =>
+      if (!stats.contains(name)) stats
+      else stats.updated(name, FileStats.unbounded(footer).foldLeft[Any](stats(name))(FileStats.without))
+    }
     val times = timesOf(footer)
     val withTimes = Seq("minValues" -> times.view.mapValues(_._1), "maxValues" -> times.view.mapValues(_._2))
       .foldLeft(found) { case (stats, (name, more)) =>
@@ -76,6 +81,25 @@ private final class WantedStats(override protected val spark: Session, metadata:
 }
 
 private object FileStats {
+  private val Bounds = Seq("minValues", "maxValues")
+
+  /** Columns of which some group of rows has no bounds, though it has values: not a number, or long texts.
+    * The bounds of the others would be too narrow for the file.
+    */
+  private def unbounded(footer: ParquetMetadata): Seq[Seq[String]] =
+    footer.getBlocks.asScala.toSeq.flatMap(_.getColumns.asScala).filter { part =>
+      val of: Statistics[_] = part.getStatistics
+      of == null || !of.hasNonNullValue && !(of.isNumNullsSet && of.getNumNulls == part.getValueCount)
+    }.map(_.getPath.toArray.toSeq).distinct
+
+  private def without(bounds: Any, column: Seq[String]): Any = bounds match {
+    case of: Map[_, _] =>
+      val known = of.asInstanceOf[Map[String, Any]]
+      if (column.length == 1) known - column.head
+      else known.get(column.head).fold(known)(b => known.updated(column.head, without(b, column.tail)))
+    case other => other
+  }
+
   private val Millis = DateTimeFormatter.ofPattern("yyyy-MM-dd'T'HH:mm:ss.SSS").withZone(ZoneOffset.UTC)
 
   /** Bounds have milliseconds: the lower one is rounded down, the upper one up. */

@@ -18,6 +18,10 @@ import org.apache.spark.sql.headgate.brokers.core.Sweeper
 private[headgate] case class Access(options: Map[String, String], name: String) {
   def url: String = options.getOrElse("url", "")
 
+  /** The options that the address has. */
+  def named: Set[String] =
+    url.dropWhile(_ != '?').drop(1).split('&').map(_.takeWhile(_ != '=')).toSet
+
   /** For people: without user, password and what else is in the query. */
   def shown: String = url.takeWhile(_ != '?')
 }
@@ -57,7 +61,7 @@ private[headgate] object Connections {
     val properties = new Properties()
     (Defaults ++ access.options - "url").foreach { case (name, value) =>
       // what the address says goes first
-      if (!access.url.contains(s"$name=")) properties.put(name, value)
+      if (!access.named.contains(name)) properties.put(name, value)
     }
     properties.put(PGProperty.APPLICATION_NAME.getName, access.name)
     val connection = new Driver().connect(access.url, properties)
