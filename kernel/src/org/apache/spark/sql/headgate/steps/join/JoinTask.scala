@@ -98,9 +98,12 @@ final class JoinTask(plan: JoinPlan, opened: OpenStores, input: Iterator[Interna
     case Settle =>
       settle(Left)
       settle(Right)
-      if (ahead == null || aheadIsFirst) begin(Forget) else { kept.relieve(); begin(Idle) }
+      if (isLastChunk) begin(Forget) else { kept.relieve(); begin(Idle) }
     case Forget => if (!forgetBlock()) { forgetHead(Left); forgetHead(Right); closeKey(); begin(Idle) }
   }
+
+  /** Whether no more rows of the key come in this batch. */
+  private def isLastChunk: Boolean = ahead == null || aheadIsFirst
 
   /** Takes rows of one key, all of them unless they are many. */
   private def takeChunk(): Unit = {
@@ -179,10 +182,13 @@ final class JoinTask(plan: JoinPlan, opened: OpenStores, input: Iterator[Interna
   /** Before this time, a side's rows can match no more. */
   private def limit(side: Int): Long = Saturating.minus(now, spec.latest(side))
 
-  /** New rows that may have more matches are kept; of the others, those without one leave. */
+  /**
+   * New rows that may have more matches are kept; of the others, those without one leave. Rows that are on
+   * time may be behind this batch's watermark: until the last chunk each of them may still get a match.
+   */
   private def settle(side: Int): Unit = {
     val mine = fresh(side)
-    val gone = over(side, mine)
+    val gone = if (isLastChunk) over(side, mine) else 0
     leaveFirst(side, mine, gone)
     kept.add(side, mine, gone)
     rowsStored += mine.size - gone
