@@ -313,6 +313,19 @@ def test_all_rows_of_a_hot_key_meet_though_the_watermark_passes_them_in_their_ba
     assert {r["key"]["id"] for r in t.state("paid").all()} == {3}
 
 
+def test_wide_rows_in_many_windows_are_taken_a_few_at_a_time(job_driver: Make) -> None:
+    within = hg.sliding("1 minute", every="10 seconds")
+    t = job_driver(paid(within=within, where="payment.amount = price"))
+    t.send("orders", order(3, 600)).send("payments", payment(3, 600, 11)).run()
+    t.send("orders", *[{**order(1, 0, n), "user": "u" * 100_000} for n in range(60)])
+    t.send("payments", payment(1, 9, 0), payment(1, 9, 59), payment(1, 49, 59)).run()
+    found = Counter((r["price"], r["payment"]["amount"], len(r["user"])) for r in t.rows("out"))
+    assert found == {(0, 0, 100_000): 6, (59, 59, 100_000): 6 + 2}
+    # six copies of 60 rows are 36 MB: those that were taken first were put into state meanwhile
+    record = t._run_home.latest_checkpoint()
+    assert record is not None and record.totals["paid"]["state_inserted"] > 100
+
+
 def test_state_is_bounded_by_time_and_not_by_the_stream(job_driver: Make) -> None:
     kept: dict[int, tuple[int, int]] = {}
     t = job_driver(paid(right_unmatched="side"), parallelism=1)
