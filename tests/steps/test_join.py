@@ -275,6 +275,57 @@ def test_kept_rows_go_on_with_new_columns_and_are_shown_by_key(
     assert sorted(found) == [(7, None, 6), (10, None, 6)]
 
 
+@pytest.mark.parametrize(
+    ("within", "rest"),
+    [(hg.tumbling("1 minute"), "side"), (hg.between("0 seconds", "1 minute"), "drop")],
+)
+def test_all_rows_of_a_hot_key_meet_though_the_watermark_passes_them_in_their_batch(
+    job_driver: Make, within: Any, rest: str
+) -> None:
+    sides = {"left_unmatched": rest, "right_unmatched": rest}
+    t = job_driver(paid(within=within, where="payment.amount % 7 = price % 7", **sides))
+    lefts = {1: range(1500), 2: (0, 1, 7)}
+    rights = {1: (0, 1, 2, 9), 2: range(1500)}
+    t.spark.conf.set(BLOCKS, "20k")
+    try:
+        t.send("orders", order(3, 600)).send("payments", payment(3, 600, 11)).run()
+        # rows of seconds 0 to 59: the watermark of the batch before lets them in, theirs is 600
+        for key in (1, 2):
+            t.send("orders", *[order(key, n % 60 * (key == 1), n) for n in lefts[key]])
+            t.send("payments", *[payment(key, 59 - n % 60 * (key == 2), n) for n in rights[key]])
+        t.run()
+    finally:
+        t.spark.conf.unset(BLOCKS)
+    found = t.rows("out")
+    wanted = [(k, n, m) for k in (1, 2) for n in lefts[k] for m in rights[k] if n % 7 == m % 7]
+    assert len(wanted) > 1200
+    assert sorted((r["id"], r["price"], r["payment"]["amount"]) for r in found) == sorted(wanted)
+    if rest == "side":
+        matched = {
+            k: ({n for j, n, _ in wanted if j == k}, {m for j, _, m in wanted if j == k})
+            for k in (1, 2)
+        }
+        unpaid = sorted((r["id"], r["price"]) for r in t.rows("unpaid"))
+        assert unpaid == [(k, n) for k in (1, 2) for n in lefts[k] if n not in matched[k][0]]
+        unknown = sorted((r["order_id"], r["amount"]) for r in t.rows("unknown"))
+        alone = [(k, n) for k in (1, 2) for n in rights[k] if n not in matched[k][1]]
+        assert unknown == alone
+    assert {r["key"]["id"] for r in t.state("paid").all()} == {3}
+
+
+def test_wide_rows_in_many_windows_are_taken_a_few_at_a_time(job_driver: Make) -> None:
+    within = hg.sliding("1 minute", every="10 seconds")
+    t = job_driver(paid(within=within, where="payment.amount = price"))
+    t.send("orders", order(3, 600)).send("payments", payment(3, 600, 11)).run()
+    t.send("orders", *[{**order(1, 0, n), "user": "u" * 100_000} for n in range(60)])
+    t.send("payments", payment(1, 9, 0), payment(1, 9, 59), payment(1, 49, 59)).run()
+    found = Counter((r["price"], r["payment"]["amount"], len(r["user"])) for r in t.rows("out"))
+    assert found == {(0, 0, 100_000): 6, (59, 59, 100_000): 6 + 2}
+    # six copies of 60 rows are 36 MB: those that were taken first were put into state meanwhile
+    record = t._run_home.latest_checkpoint()
+    assert record is not None and record.totals["paid"]["state_inserted"] > 100
+
+
 def test_state_is_bounded_by_time_and_not_by_the_stream(job_driver: Make) -> None:
     kept: dict[int, tuple[int, int]] = {}
     t = job_driver(paid(right_unmatched="side"), parallelism=1)

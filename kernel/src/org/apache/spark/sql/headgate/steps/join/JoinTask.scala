@@ -58,6 +58,7 @@ final class JoinTask(plan: JoinPlan, opened: OpenStores, input: Iterator[Interna
   private var number = plan.batchId << 32
   private var key: UnsafeRow = null
   private val fresh = Array(new TimedRows, new TimedRows)
+  private var held = 0L // bytes of this chunk's rows, each as often as it was taken
   private val said = mutable.Queue.empty[InternalRow]
   private var ahead: UnsafeRow = null // a row that was taken from the sorted ones and belongs to the next chunk
   private var aheadIsFirst = false
@@ -98,18 +99,23 @@ final class JoinTask(plan: JoinPlan, opened: OpenStores, input: Iterator[Interna
     case Settle =>
       settle(Left)
       settle(Right)
-      if (ahead == null || aheadIsFirst) begin(Forget) else { kept.relieve(); begin(Idle) }
+      if (isLastChunk) begin(Forget) else { kept.relieve(); begin(Idle) }
     case Forget => if (!forgetBlock()) { forgetHead(Left); forgetHead(Right); closeKey(); begin(Idle) }
   }
+
+  /** Whether no more rows of the key come in this batch. */
+  private def isLastChunk: Boolean = ahead == null || aheadIsFirst
 
   /** Takes rows of one key, all of them unless they are many. */
   private def takeChunk(): Unit = {
     fresh.foreach(_.clear())
+    held = 0
     var taken = 0
     var more = true
     while (more) {
       if (ahead == null && sorted.hasNext) { ahead = sorted.next(); aheadIsFirst = sorted.isFirst }
-      if (ahead == null || taken == ChunkRows || aheadIsFirst && taken > 0) more = false
+      val isFull = taken == ChunkRows || held >= ChunkBytes
+      if (ahead == null || isFull || aheadIsFirst && taken > 0) more = false
       else {
         if (aheadIsFirst) { key = sorted.key; if (!key.anyNull()) kept.open(key) }
         take(ahead)
@@ -130,16 +136,20 @@ final class JoinTask(plan: JoinPlan, opened: OpenStores, input: Iterator[Interna
     }
     if (isLate) {
       counters.late.inc()
+      hold(row)
       said += out.side(JoinOutput.Late, side, ownRow(row, side), None).copy()
     }
   }
 
   private def takeAt(row: UnsafeRow, side: Int, time: Long): Boolean = {
     val onTime = time >= before
+    if (onTime) hold(row)
     if (onTime && key.anyNull()) leave(side, time, ownRow(row, side))
     else if (onTime) { number += 1; fresh(side).add(time, number, row, rowAt(side)) }
     onTime
   }
+
+  private def hold(row: UnsafeRow): Unit = held += row.getSizeInBytes
 
   private def ownRow(row: UnsafeRow, side: Int): UnsafeRow = row.getStruct(rowAt(side), widths(side))
 
@@ -179,10 +189,13 @@ final class JoinTask(plan: JoinPlan, opened: OpenStores, input: Iterator[Interna
   /** Before this time, a side's rows can match no more. */
   private def limit(side: Int): Long = Saturating.minus(now, spec.latest(side))
 
-  /** New rows that may have more matches are kept; of the others, those without one leave. */
+  /**
+   * New rows that may have more matches are kept; of the others, those without one leave. Rows that are on
+   * time may be behind this batch's watermark: until the last chunk each of them may still get a match.
+   */
   private def settle(side: Int): Unit = {
     val mine = fresh(side)
-    val gone = over(side, mine)
+    val gone = if (isLastChunk) over(side, mine) else 0
     leaveFirst(side, mine, gone)
     kept.add(side, mine, gone)
     rowsStored += mine.size - gone
@@ -302,6 +315,8 @@ final class JoinTask(plan: JoinPlan, opened: OpenStores, input: Iterator[Interna
 object JoinTask {
   /** So many rows of a key are held in memory at once. */
   private val ChunkRows = 1024
+  /** Fewer if they are wide, or have many windows: the row that reaches this is the last. */
+  private val ChunkBytes = 16L << 20
   private val SIDES = Array(JoinSpec.Left, JoinSpec.Right)
 
   // where a key is: the names of what is matched or done next

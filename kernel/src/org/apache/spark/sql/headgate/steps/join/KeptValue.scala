@@ -17,7 +17,7 @@ private[join] final class KeptValue {
 
   def ofBlock(side: Int, rows: TimedRows, count: Int): UnsafeRow = {
     val (left, right) = if (side == JoinSpec.Left) (rows, none) else (none, rows)
-    val size = Fixed + left.arraySize(math.min(count, left.size)) + right.arraySize(math.min(count, right.size))
+    val size = Fixed.toLong + left.arraySize(math.min(count, left.size)) + right.arraySize(math.min(count, right.size))
     begin(size)
     val end = array(JoinSpec.Right, right, math.min(count, right.size),
       array(JoinSpec.Left, left, math.min(count, left.size), Fixed))
@@ -30,7 +30,7 @@ private[join] final class KeptValue {
   def ofHead(rows: Array[TimedRows], blocks: mutable.ArrayBuffer[Block], due: Long): UnsafeRow = {
     val Array(left, right) = rows
     val ofBlocks = UnsafeArrayData.calculateHeaderPortionInBytes(blocks.length) + BlockBytes * blocks.length
-    begin(Fixed + left.arraySize(left.size) + right.arraySize(right.size) + ofBlocks)
+    begin(Fixed.toLong + left.arraySize(left.size) + right.arraySize(right.size) + ofBlocks)
     val start = array(JoinSpec.Right, right, right.size, array(JoinSpec.Left, left, left.size, Fixed))
     word(JoinStores.Blocks, start, ofBlocks)
     write(blocks, Platform.BYTE_ARRAY_OFFSET + start)
@@ -39,9 +39,11 @@ private[join] final class KeptValue {
     row
   }
 
-  private def begin(size: Int): Unit =
-    if (size > bytes.length) bytes = new Array[Byte](math.max(bytes.length * 2, size))
-    else Arrays.fill(bytes, 0, size, 0.toByte)
+  private def begin(size: Long): Unit = {
+    val wanted = TimedRows.checked(size)
+    if (wanted > bytes.length) bytes = new Array[Byte](TimedRows.grown(bytes.length, wanted))
+    else Arrays.fill(bytes, 0, wanted, 0.toByte)
+  }
 
   private def word(column: Int, start: Int, size: Int): Unit =
     Platform.putLong(bytes, Platform.BYTE_ARRAY_OFFSET + 8L + 8L * column, (start.toLong << 32) | size)

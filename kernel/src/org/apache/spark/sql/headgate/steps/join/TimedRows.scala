@@ -50,7 +50,7 @@ private[join] final class TimedRows {
   def add(time: Long, number: Long, in: UnsafeRow, column: Int): Unit = {
     val word = in.getLong(column)
     val rowSize = word.toInt
-    makeRoom(Fixed + rowSize)
+    makeRoom(Fixed.toLong + rowSize)
     val start = Platform.BYTE_ARRAY_OFFSET + used
     Platform.putLong(bytes, start, 0L) // no column is null
     Platform.putLong(bytes, start + TimeAt, time)
@@ -92,8 +92,10 @@ private[join] final class TimedRows {
     append(time, size)
   }
 
-  private def makeRoom(size: Int): Unit =
-    if (used + size > bytes.length) bytes = Arrays.copyOf(bytes, math.max(bytes.length * 2, used + size))
+  private def makeRoom(size: Long): Unit = {
+    val wanted = checked(used + size)
+    if (wanted > bytes.length) bytes = Arrays.copyOf(bytes, grown(bytes.length, wanted))
+  }
 
   private def append(time: Long, size: Int): Unit = {
     if (end == starts.length) { starts = Arrays.copyOf(starts, end * 2); times = Arrays.copyOf(times, end * 2) }
@@ -159,13 +161,13 @@ private[join] final class TimedRows {
 
   /** What an array of the first rows takes. */
   def arraySize(count: Int): Int = {
-    var size = UnsafeArrayData.calculateHeaderPortionInBytes(count) + 8 * count
-    if (count == this.size) size + live
+    var size = UnsafeArrayData.calculateHeaderPortionInBytes(count) + 8L * count
+    if (count == this.size) size += live
     else {
       var n = 0
       while (n < count) { size += sizeOf(n); n += 1 }
-      size
     }
+    checked(size)
   }
 
   /** Writes the first rows as an array, whose header is zero. */
@@ -200,4 +202,15 @@ private[join] object TimedRows {
   private val Fixed = 40
   private val FewRows = 40
   private val Worthwhile = 1 << 16
+  private val MaxBytes = Int.MaxValue - 16L
+
+  /** A size that an array of bytes can have. */
+  def checked(size: Long): Int = {
+    if (size > MaxBytes) throw new IllegalStateException(s"rows of a join that are held at once, a copy for each of a " +
+      s"row's windows, must take at most $MaxBytes bytes, got $size: make the rows smaller, or their windows fewer")
+    size.toInt
+  }
+
+  /** The size of the next array, for one that is too small. */
+  def grown(size: Int, wanted: Int): Int = math.min(math.max(size * 2L, wanted), MaxBytes).toInt
 }
