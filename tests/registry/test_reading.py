@@ -117,9 +117,30 @@ def test_should_try_again_when_the_registry_is_busy(
     assert registry.asked("/schemas/ids/1") == 3
 
 
-def _why(spark: SparkSession, access: dict[str, Any]) -> tuple[Reason, str]:
+PAGES = [b"<html>We will be back</html>", b"", b"[]", b'{"schema": null}']
+
+
+def test_should_keep_no_page_of_a_proxy_for_a_schema(
+    spark: SparkSession, registry: RegistryServer
+) -> None:
+    registry.add("orders-value", ORDER)
+    registry.pages = PAGES[:3]
+    assert [row.id for row in _read(spark, registry, _order(1))] == [1]
+    assert registry.asked("/schemas/ids/1") == 4
+    registry.add("more-value", {**ORDER, "doc": "again"})
+    registry.pages = list(PAGES)
+    reason, sentence = _why(spark, registry.access, _order(2, schema=2))
+    assert reason is Reason.REGISTRY_UNREACHABLE
+    assert sentence == (
+        f"the schema registry does not answer ({registry.url}): "
+        "it answered 200 to GET /schemas/ids/2 without a schema"
+    )
+    assert [row.id for row in _read(spark, registry, _order(2, schema=2))] == [2]
+
+
+def _why(spark: SparkSession, access: dict[str, Any], value: bytes | None = None) -> tuple[Reason, str]:
     with pytest.raises(Exception) as error:
-        decoded(spark, COLUMNS, _order(1), format="avro", registry=access)
+        decoded(spark, COLUMNS, value or _order(1), format="avro", registry=access)
     failure = jvm.explain_failure(error.value)
     return failure.reason, failure.sentence
 
