@@ -72,6 +72,11 @@ def test_should_read_changes_and_deletions(spark: SparkSession, form: Any) -> No
         return data
 
     gone = "the table was emptied (op 't'): there is no key whose rows could be deleted"
+    unsent = "__debezium_unavailable_value"
+    unknown = (
+        "the database did not send the column 'name', as it did not change: "
+        "set REPLICA IDENTITY FULL for the table"
+    )
     cases: list[tuple[bytes | None, bytes | None, Any]] = [
         (form.key(1), value("r", after=_row(1, "ann")), (1, "ann", False)),
         (form.key(2), value("c", after=_row(2, None)), (2, None, False)),
@@ -82,6 +87,8 @@ def test_should_read_changes_and_deletions(spark: SparkSession, form: Any) -> No
         (form.key(4), value("u", _row(4, "x")), "a change of op 'u' has no row in 'after'"),
         (form.key(5), value("t"), gone),
         (form.key(6), value("m"), "not Debezium's envelope: op must be c, r, u, d or t, not 'm'"),
+        (form.key(8), value("u", after=_row(8, unsent)), unknown),
+        (form.key(8), value("d", _row(8, unsent)), (8, None, True)),  # only its key counts
         (None, value("d"), "a deletion without a key"),
         (None, None, "a deletion without a key"),
         (form.key(7), value("c", after=_row(7, "eve")), (7, "eve", False)),

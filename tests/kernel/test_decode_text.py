@@ -35,6 +35,21 @@ def test_should_read_csv_as_its_options_say(spark: SparkSession) -> None:
     assert tuple(row)[:3] == ("x;y", date(2024, 2, 29), None)
 
 
+def test_should_refuse_values_of_several_lines_of_csv(spark: SparkSession) -> None:
+    rows = decoded(
+        spark, "id BIGINT, name STRING",
+        b"1,a\n2,b", b"3,c\n", b"4,d\r\n", b'5,"x\ny"', b'6,"x\ny"\n7,z\n', b"8,e\r\n9,f\r\n",
+        b"\n", b"," * 30_000, b"10,g", format="csv",
+    )  # fmt: skip
+    several = "more than one line"
+    assert [reason and reason.partition(":")[0] for reason in reasons(rows)] == [
+        several, None, None, None, several, several, "empty record", "not valid CSV", None,
+    ]  # fmt: skip
+    assert [(row.id, row.name) for row in rows if row["__hg_bad"] is None] == [
+        (3, "c"), (4, "d"), (5, "x\ny"), (10, "g"),
+    ]  # fmt: skip
+
+
 def test_should_keep_the_json_of_a_field_as_it_is(spark: SparkSession) -> None:
     texts = ['{ "a" : [1.50,{}] }', '"x\\u00e9"', "-1.50e+3", "null", "[]", "true"]
     values = [f'{{"n": {n}, "t" : {t} , "z": {{"t": 5}}}}'.encode() for n, t in enumerate(texts)]

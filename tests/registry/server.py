@@ -1,7 +1,8 @@
 """A schema registry with the REST paths and error codes of Confluent's, in this process.
 
 None can be had as a package. This one keeps schemas in memory and checks compatibility of Avro's.
-`requests` has what was asked; `fail_next` lets the next requests fail as a busy server does.
+`requests` has what was asked; `fail_next` lets the next requests fail as a busy server does, and
+`pages` are bodies that come with 200 instead of the next answers, as from a proxy before it.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class RegistryServer:
         self.levels: dict[str, str] = {}
         self.requests: list[str] = []
         self.fail_next = 0
+        self.pages: list[bytes] = []
         self._lock = threading.Lock()
 
     def __enter__(self) -> RegistryServer:
@@ -230,6 +232,8 @@ class _Handler(BaseHTTPRequestHandler):
             if registry.fail_next > 0:
                 registry.fail_next -= 1
                 raise RefusedError(503, 50303, "Service is busy")
+            if registry.pages:
+                return self._send(200, registry.pages.pop(0), "text/html")
             if registry.login is not None:
                 wanted = base64.b64encode(registry.login.encode()).decode()
                 if self.headers.get("Authorization") != f"Basic {wanted}":
@@ -242,8 +246,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _say(self, status: int, body: Any) -> None:
         data = json.dumps(body).encode()
+        self._send(status, data, "application/vnd.schemaregistry.v1+json")
+
+    def _send(self, status: int, data: bytes, kind: str) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)

@@ -162,8 +162,16 @@ def test_should_refuse_rows_that_the_subject_does_not_take(
     assert error.value.remedy == Reason.SCHEMA_MISFIT.remedy
     assert kafka.values(out) == []
     registry.add("rows", record("Row", ("id", ["null", "long"], None)))
+    # what a proxy says for the registry is not taken for an id
+    registry.pages = [b"<html>We will be back</html>", b'{"id": 0}', b'{"id": "7"}']
     _go(spark, tmp_path, job(register="false", subject="rows"))
+    assert registry.pages == []
     assert [value[4] for value in binary(kafka, out)] == [2]
+    kafka.send(texts, ['{"id": 2}'])
+    registry.pages = [b"<html>We will be back</html>", b"{}"]
+    _go(spark, tmp_path, job(subject="news"))
+    assert registry.pages == []
+    assert [value[4] for value in binary(kafka, out)] == [2, registry.subjects["news"][0]]
 
 
 def test_should_ask_the_brokers_when_the_registry_is_silent(

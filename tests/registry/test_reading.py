@@ -51,6 +51,7 @@ def test_should_take_what_the_registry_does_not_know_as_malformed(
     rows = _read(
         spark, registry, _order(1), _order(2, schema=9), framed(2, b"\x02a"), framed(3, b"{}"),
         b"\x01" + _order(3)[1:], b"\x00\x00", _order(4, schema=9), _order(5)[:-1], _order(6),
+        _order(7, schema=0), _order(8, schema=0xFFFF_FFFE),
     )  # fmt: skip
     assert reasons(rows) == [
         None,
@@ -62,9 +63,11 @@ def test_should_take_what_the_registry_does_not_know_as_malformed(
         "the registry has no schema with the id 9",
         "not valid Avro: it ends too early",
         None,
+        "the registry has no schema with the id 0",
+        "the registry has no schema with the id -2",
     ]
     assert [row.id for row in rows if row["__hg_bad"] is None] == [1, 6]
-    assert registry.asked("/schemas/ids/9") == 1
+    assert sorted(registry.requests) == [f"/schemas/ids/{id}" for id in (1, 2, 3, 9)]
     # one that is added later is found in the next batch
     while registry.add("more-value", record(f"M{len(registry.schemas)}", ("id", "long"))) < 8:
         pass
@@ -117,9 +120,32 @@ def test_should_try_again_when_the_registry_is_busy(
     assert registry.asked("/schemas/ids/1") == 3
 
 
-def _why(spark: SparkSession, access: dict[str, Any]) -> tuple[Reason, str]:
+PAGES = [b"<html>We will be back</html>", b"", b"[]", b'{"schema": null}']
+
+
+def test_should_keep_no_page_of_a_proxy_for_a_schema(
+    spark: SparkSession, registry: RegistryServer
+) -> None:
+    registry.add("orders-value", ORDER)
+    registry.pages = PAGES[:3]
+    assert [row.id for row in _read(spark, registry, _order(1))] == [1]
+    assert registry.asked("/schemas/ids/1") == 4
+    registry.add("more-value", {**ORDER, "doc": "again"})
+    registry.pages = list(PAGES)
+    reason, sentence = _why(spark, registry.access, _order(2, schema=2))
+    assert reason is Reason.REGISTRY_UNREACHABLE
+    assert sentence == (
+        f"the schema registry does not answer ({registry.url}): "
+        "it answered 200 to GET /schemas/ids/2 without a schema"
+    )
+    assert [row.id for row in _read(spark, registry, _order(2, schema=2))] == [2]
+
+
+def _why(
+    spark: SparkSession, access: dict[str, Any], value: bytes | None = None
+) -> tuple[Reason, str]:
     with pytest.raises(Exception) as error:
-        decoded(spark, COLUMNS, _order(1), format="avro", registry=access)
+        decoded(spark, COLUMNS, value or _order(1), format="avro", registry=access)
     failure = jvm.explain_failure(error.value)
     return failure.reason, failure.sentence
 

@@ -26,7 +26,7 @@ final class Registry private (access: RegistryAccess) {
 
   /** The schema with an id, asked for once; none if the registry has no such id. */
   def schema(id: Int): Option[Registered] = Option(byId.get(id)).orElse {
-    val answer = http.get(s"/schemas/ids/$id")
+    val answer = http.get(s"/schemas/ids/$id", WantedSchema)
     if (answer.code == Registry.NoSchema) None
     else {
       val found = registered(good(answer))
@@ -37,14 +37,14 @@ final class Registry private (access: RegistryAccess) {
 
   /** The newest schema of a subject; none if it has none. */
   def latest(subject: String): Option[Registered] = {
-    val answer = http.get(s"/subjects/${encoded(subject)}/versions/latest")
+    val answer = http.get(s"/subjects/${encoded(subject)}/versions/latest", WantedSchema)
     if (answer.code == Registry.NoSubject || answer.code == Registry.NoVersion) None
     else Some(registered(good(answer)))
   }
 
   /** The id of a schema under a subject; it is added to the subject unless it is there. */
   def register(subject: String, schema: Registered): Int = {
-    val answer = http.post(s"/subjects/${encoded(subject)}/versions", body(schema))
+    val answer = http.post(s"/subjects/${encoded(subject)}/versions", body(schema), WantedId)
     if (answer.status == Registry.Incompatible) {
       throw new CodedStateException(Coded("SCHEMA_MISFIT",
         "text" -> s"the subject $subject of the registry $access refuses the schema of the rows: ${answer.text}"))
@@ -54,7 +54,7 @@ final class Registry private (access: RegistryAccess) {
 
   /** The id of a schema that a subject has; none if it has not. */
   def find(subject: String, schema: Registered): Option[Int] = {
-    val answer = http.post(s"/subjects/${encoded(subject)}", body(schema))
+    val answer = http.post(s"/subjects/${encoded(subject)}", body(schema), WantedId)
     if (answer.code == Registry.NoSubject || answer.code == Registry.NoSchema) None
     else Some(good(answer).path("id").asInt)
   }
@@ -68,7 +68,7 @@ final class Registry private (access: RegistryAccess) {
   private def references(json: JsonNode): Seq[String] =
     json.path("references").elements.asScala.toSeq.flatMap { one =>
       val path = s"/subjects/${encoded(one.path("subject").asText)}/versions/${one.path("version").asInt}"
-      val found = good(http.get(path))
+      val found = good(http.get(path, WantedSchema))
       references(found) :+ found.path("schema").asText
     }
 

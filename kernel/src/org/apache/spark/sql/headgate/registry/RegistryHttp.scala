@@ -27,16 +27,37 @@ private[registry] case class Answer(url: String, path: String, status: Int, code
   def text: String = body.path("message").asText("it said no more")
 }
 
+/** What a good answer must have; what has it not is no answer of a registry.
+  *
+  * @param name of it, for people
+  */
+private[registry] sealed abstract class Wanted(val name: String) {
+  def isIn(body: JsonNode): Boolean
+}
+
+private[registry] case object WantedSchema extends Wanted("a schema") {
+  override def isIn(body: JsonNode): Boolean = body.path("schema").isTextual
+}
+
+private[registry] case object WantedId extends Wanted("the id of a schema") {
+  override def isIn(body: JsonNode): Boolean = {
+    val id = body.path("id")
+    id.isIntegralNumber && id.canConvertToInt && id.intValue > 0
+  }
+}
+
 /** A registry that is busy or gone is tried again, and the next of its addresses; one that says no is not. */
 private[registry] final class RegistryHttp(access: RegistryAccess) {
   import RegistryHttp._
 
   private lazy val trust: Option[SSLSocketFactory] = access.ca.map(socketFactory)
 
-  def get(path: String): Answer = request("GET", path, None)
-  def post(path: String, body: JsonNode): Answer = request("POST", path, Some(body.toString))
+  /** @param wanted what a good answer has: one without it (a proxy's page) is tried again */
+  def get(path: String, wanted: Wanted): Answer = request("GET", path, None, wanted)
+  def post(path: String, body: JsonNode, wanted: Wanted): Answer =
+    request("POST", path, Some(body.toString), wanted)
 
-  private def request(method: String, path: String, body: Option[String]): Answer = {
+  private def request(method: String, path: String, body: Option[String], wanted: Wanted): Answer = {
     var why: IOException = null
     var answer: Answer = null
     val tries = PausesMs.iterator.flatMap(pause => access.urls.map(pause -> _))
@@ -52,6 +73,8 @@ private[registry] final class RegistryHttp(access: RegistryAccess) {
         val said = once(method, url, path, body)
         if (said.status >= 500 || said.status == TooManyRequests) {
           why = new IOException(s"it answered ${said.status} to $method $path: ${said.text}")
+        } else if (said.isGood && !wanted.isIn(said.body)) {
+          why = new IOException(s"it answered ${said.status} to $method $path without ${wanted.name}")
         } else answer = said
       } catch {
         case error: SSLHandshakeException => // a certificate does not become another one

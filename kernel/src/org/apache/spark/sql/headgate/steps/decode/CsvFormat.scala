@@ -1,6 +1,8 @@
 /** Owns values that are one line of CSV each. */
 package org.apache.spark.sql.headgate.steps.decode
 
+import java.io.StringReader
+
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
@@ -46,9 +48,14 @@ private final class CsvValue(
 
   override def read(value: UTF8String, out: Array[Any]): String =
     if (!isText && !Utf8.isValid(value)) ValueDecoder.NotText
-    else if (value.numBytes == 0) "empty record"
+    else try line(withoutLineEnd(value.toString), out)
+    catch { case NonFatal(e) => invalid(e) }
+
+  private def line(text: String, out: Array[Any]): String =
+    if (text.isEmpty) "empty record"
+    else if (text.indexOf('\n') >= 0 && hasMoreLines(text)) "more than one line"
     else try {
-      parser.parse(value.toString) match {
+      parser.parse(text) match {
         case None => "empty record"
         case Some(row) =>
           var c = 0
@@ -58,16 +65,27 @@ private final class CsvValue(
           }
           null
       }
-    } catch { case e: BadRecordException => sentence(value, e) }
+    } catch { case e: BadRecordException => sentence(text, e) }
 
-  private def sentence(value: UTF8String, error: BadRecordException): String = {
-    val tokens = Option(parser.tokenizer.parseLine(value.toString)).fold(0)(_.length)
+  private def withoutLineEnd(text: String): String = text.stripSuffix("\n").stripSuffix("\r")
+
+  /** A line break inside quotes is none; the parser's own `parseLine` passes over what follows one. */
+  private def hasMoreLines(text: String): Boolean = {
+    val tokenizer = parser.tokenizer
+    tokenizer.beginParsing(new StringReader(text))
+    try tokenizer.parseNext() != null && tokenizer.parseNext() != null
+    finally tokenizer.stopParsing()
+  }
+
+  private def sentence(line: String, error: BadRecordException): String = {
+    val tokens = Option(parser.tokenizer.parseLine(line)).fold(0)(_.length)
     if (tokens != width) s"not a line of $width fields: it has $tokens"
-    else {
-      val cause = Option(error.getCause).getOrElse(error)
-      val text = Option(cause.getMessage).getOrElse(cause.getClass.getSimpleName)
-      "not valid CSV: " + text.takeWhile(c => c != '\n' && c != '\r').take(CsvValue.MaxReason)
-    }
+    else invalid(Option(error.getCause).getOrElse(error))
+  }
+
+  private def invalid(error: Throwable): String = {
+    val text = Option(error.getMessage).getOrElse(error.getClass.getSimpleName)
+    "not valid CSV: " + text.takeWhile(c => c != '\n' && c != '\r').take(CsvValue.MaxReason)
   }
 }
 

@@ -46,6 +46,9 @@ private object Envelope {
   val Op = 2
   val Payload = 3
 
+  /** PostgreSQL does not send a large value (TOAST) that did not change; Debezium writes this instead. */
+  val Unavailable: UTF8String = UTF8String.fromString("__debezium_unavailable_value")
+
   /** What is read of an envelope; where it came from (`source`, `ts_ms`) is not. */
   def schema(columns: StructType): StructType =
     new StructType().add("before", columns).add("after", columns).add("op", StringType)
@@ -57,6 +60,7 @@ private final class Envelopes(columns: StructType, parts: ValueDecoder) extends 
 
   private val width = columns.length
   private val parsed = new Array[Any](4)
+  private val texts = columns.indices.filter(columns(_).dataType.isInstanceOf[StringType]).toArray
   private var isDeletion = false
 
   override def deletes: Boolean = isDeletion
@@ -82,7 +86,13 @@ private final class Envelopes(columns: StructType, parts: ValueDecoder) extends 
   private def taken(op: String, before: Any, after: Any, out: Array[Any]): String = op match {
     case "c" | "r" | "u" =>
       if (after == null) s"a change of op '$op' has no row in 'after'"
-      else copy(after.asInstanceOf[InternalRow], out)
+      else {
+        val row = after.asInstanceOf[InternalRow]
+        val c = texts.indexWhere(c => !row.isNullAt(c) && row.getUTF8String(c) == Unavailable)
+        if (c < 0) copy(row, out)
+        else s"the database did not send the column '${columns(texts(c)).name}', as it did not change: " +
+          "set REPLICA IDENTITY FULL for the table"
+      }
     case "d" =>
       isDeletion = true
       // a table without a replica identity has none: then the record's key says which row it is

@@ -25,10 +25,13 @@ private[decode] final class SchemasById[T](
     last
   }
 
-  private def ask(id: Int): Either[String, T] = registry.schema(id) match {
+  private def ask(id: Int): Either[String, T] = known(id) match {
     case None => Left(s"the registry has no schema with the id $id")
     case Some(schema) if schema.kind != kind =>
       Left(s"schema $id of the registry is of type ${schema.kind}, not $kind")
     case Some(schema) => make(schema).left.map(why => s"schema $id of the registry $why")
   }
+
+  /** Ids begin at 1: bytes that are no id of any registry are not worth a request. */
+  private def known(id: Int): Option[Registered] = if (id <= 0) None else registry.schema(id)
 }
