@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from headgate.connectors import (
         Batch,
         ConsoleSink,
+        DataSourceSink,
         DeltaSink,
         FilesSink,
         ForeachBatchSink,
@@ -161,6 +162,7 @@ _WHERE = {
     "headgate.connectors": (
         "Batch",
         "ConsoleSink",
+        "DataSourceSink",
         "DeltaSink",
         "FilesSink",
         "ForeachBatchSink",
@@ -264,6 +266,7 @@ __all__ = [
     "ConsoleSink",
     "Context",
     "DamagedError",
+    "DataSourceSink",
     "Deduped",
     "DeltaSink",
     "Duration",

@@ -11,11 +11,12 @@ from headgate.connectors.kafka.source import KafkaSource
 from headgate.connectors.log.connector import LogSink, LogSource
 from headgate.connectors.pulsar.sink import PulsarSink
 from headgate.connectors.pulsar.source import PulsarSource
-from headgate.connectors.python import Batch, ForeachBatchSink, PythonSink
+from headgate.connectors.python import Batch, DataSourceSink, ForeachBatchSink, PythonSink
 
 __all__ = [
     "Batch",
     "ConsoleSink",
+    "DataSourceSink",
     "DeltaSink",
     "FilesSink",
     "ForeachBatchSink",

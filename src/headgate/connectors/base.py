@@ -197,6 +197,10 @@ class Sink:
         """The sink for rows with these columns, if what it asks its system depends on them."""
         return self
 
+    def in_session(self, spark: SparkSession) -> Sink:
+        """The sink with what the job's session knows of it, or raise."""
+        return self
+
     def prepare(self, spark: SparkSession) -> Sequence[str]:
         """Make the sink's system ready for a run, or raise; what was changed there, in sentences.
 

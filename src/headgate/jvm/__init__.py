@@ -14,6 +14,7 @@ from headgate.jvm.brokers import (
     need_pulsar,
     pulsar_topics,
 )
+from headgate.jvm.data_sources import registered_data_source
 from headgate.jvm.databases import jdbc_check, jdbc_create, need_postgresql
 from headgate.jvm.failure import explain_failure, failure_report, failure_text
 from headgate.jvm.frames import (
@@ -156,6 +157,7 @@ __all__ = [
     "pulsar_topics",
     "quoted",
     "record_name",
+    "registered_data_source",
     "registry_subject",
     "replayable",
     "rewrite_state",

@@ -79,7 +79,7 @@ def add_sink(port: Port, name: str, sink: Sink) -> Node:
         parts = parts.add(DELETED, BooleanType())
     with _located(name):
         sink.check_rows(port.schema)
-    sink = sink.with_rows(port.schema)
+        sink = sink.with_rows(port.schema).in_session(plan.spark)
     texts = {
         part: expression_text(expression) for part, expression in sink.hidden_columns().items()
     }
