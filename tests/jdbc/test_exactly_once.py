@@ -39,7 +39,7 @@ def test_no_crash_writes_a_row_twice_or_not_at_all(shop: Shop) -> None:
     def build(rows: hg.SourceStream) -> None:
         rows.where("price < 0").sink("cheap", shop.sink(cheap))
         # the end of this option's name is that of another one, which is not in the address
-        url = f"{shop.server.url}?sslpassword=none"
+        url = f"{shop.server.url}?sslpassword=not-asked-for"
         rows.where("price >= 0").sink("dear", shop.sink(dear, url=url))
         rows.sink("last", shop.sink(last, mode="upsert", key=["user"]))
 
