@@ -1,14 +1,20 @@
-"""Owns the order of tests: the quick ones first, the same share of slow ones for each worker.
+"""Owns the order of tests: what shares a broker together, quick ones first, equal parts of slow ones.
 
 Workers begin with equal parts of the list and later take from each other's ends. What is wrong in
-small shows after minutes, and each worker keeps its Spark and its brokers for the slow tests.
+small shows after minutes. A broker starts once for the whole run and not once a worker, since its
+tests lie at the beginning of one worker's part, from which no other one takes.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Protocol, TypeVar
+
+SYSTEMS = ("pulsar", "kafka")
+"""Whose brokers tests share; the broker that costs most to start comes first."""
+_FIXTURES = {"pulsar_url": "pulsar", "kafka_servers": "kafka"}
+_PARAM = re.compile(r"[\[-](pulsar|kafka)[\]-]")
 
 
 class Test(Protocol):
@@ -28,12 +34,52 @@ def ordered(tests: Sequence[T], workers: int) -> list[T]:
     slow = [test for test in tests if test.get_closest_marker("slow")]
     quick = [test for test in tests if not test.get_closest_marker("slow")]
     parts: list[list[T]] = [[] for _ in range(workers)]
-    for _, file in groupby(slow, key=lambda test: test.nodeid.partition("::")[0]):
-        min(parts, key=len).extend(file)  # what a file's tests share is made once
-    size = -(-len(tests) // workers)
+    for group in _groups(slow):
+        min(parts, key=len).extend(group)
+    rooms = [
+        max(size - len(part), 0)
+        for size, part in zip(_sizes(len(tests), workers), parts, strict=True)
+    ]
     found: list[T] = []
-    for part in parts:
-        room = max(size - len(part), 0)
-        found += [*quick[:room], *part]
-        del quick[:room]
-    return quick + found
+    for part, first in zip(parts, _dealt(quick, rooms), strict=True):
+        found += [*first, *part]
+    return found
+
+
+def system_of(test: Test) -> str | None:
+    """The system whose shared broker a test uses."""
+    for fixture in getattr(test, "fixturenames", ()):
+        if fixture in _FIXTURES:
+            return _FIXTURES[fixture]
+    found = _PARAM.search(test.nodeid)
+    return found.group(1) if found else None
+
+
+def _sizes(tests: int, workers: int) -> list[int]:
+    """What each worker begins with, as xdist's `WorkStealingScheduling` deals tests out."""
+    return [(tests + number) // workers for number in range(workers)]
+
+
+def _groups(tests: Sequence[T]) -> list[list[T]]:
+    """Those of one broker, then those of one file: what they share is made once."""
+    groups: dict[str, list[T]] = {system: [] for system in SYSTEMS}
+    for test in tests:
+        groups.setdefault(system_of(test) or test.nodeid.partition("::")[0], []).append(test)
+    return list(groups.values())
+
+
+def _dealt(tests: Sequence[T], rooms: Sequence[int]) -> list[list[T]]:
+    """As many tests for each part as it has room for; each system's begin one, where there is one.
+
+    If the rooms are too small, the last part gets what is left.
+    """
+    parts: list[list[T]] = [[] for _ in rooms]
+    for number, system in enumerate(SYSTEMS):
+        parts[number % len(parts)] += [test for test in tests if system_of(test) == system]
+    others = [test for test in tests if system_of(test) is None]
+    for part, room in zip(parts, rooms, strict=True):
+        free = max(room - len(part), 0)
+        part += others[:free]
+        del others[:free]
+    parts[-1] += others
+    return parts
