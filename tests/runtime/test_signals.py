@@ -80,3 +80,33 @@ def test_sigterm_may_ask_for_a_savepoint_and_ends_when_its_grace_is_over() -> No
     assert out == "asked by SIGTERM True\n"
     assert "not over within 0.2 seconds; the unfinished batch is run again" in err
     assert process.returncode == 130
+
+
+SWALLOWED = """
+import os, signal, subprocess, time
+from headgate.runtime.signals import StopRequest, signals
+
+def at_fork():  # Python swallows what such a function raises, as in the start of Spark's JVM
+    global signalled
+    if not signalled:
+        signalled = True
+        signal.raise_signal(signal.SIGINT)
+
+stop, signalled = StopRequest(), False
+stop.starting = True
+os.register_at_fork(after_in_parent=at_fork)
+try:
+    with signals(stop):
+        subprocess.run(["true"], preexec_fn=lambda: None)
+        print("went on", signalled, flush=True)
+        time.sleep(20)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+def test_ctrl_c_in_start_up_is_not_lost_where_python_swallows_it() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", SWALLOWED], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (ran.stdout, ran.stderr) == ("went on True\ninterrupted\n", "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from headgate.runtime.stopping import StopRequest
 __all__ = ["Signals", "StopRequest", "shielded_children", "signals"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_AGAIN_SECONDS = 0.02
 
 
 class Signals:
@@ -40,18 +42,23 @@ class Signals:
         self._grace = grace
         self._interrupted = False
         self._old: dict[int, Any] = {}
+        self._old_hook: Any = None
 
     def install(self) -> None:
         """Take the signals over; again after Spark's start, which takes SIGINT for itself."""
         for number in _SIGNALS:
             old = signal.signal(number, self._handle)
             self._old.setdefault(number, old)
+        if self._old_hook is None:
+            self._old_hook, sys.unraisablehook = sys.unraisablehook, self._unraisable
 
     def restore(self) -> None:
         """Give the signals back."""
         for number, old in self._old.items():
             signal.signal(number, old)
         self._old.clear()
+        if self._old_hook is not None:
+            sys.unraisablehook, self._old_hook = self._old_hook, None
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         name = signal.Signals(number).name
@@ -69,6 +76,14 @@ class Signals:
                 timer.start()
             again = "; press Ctrl-C again to stop at once" if number == signal.SIGINT else ""
             self._say(f"finishing the batch{again}")
+
+    def _unraisable(self, swallowed: Any) -> None:
+        """Signal again where Python drops an exception: in functions at a fork, in `__del__`."""
+        if self._interrupted and issubclass(swallowed.exc_type, KeyboardInterrupt):
+            self._interrupted = False
+            threading.Timer(_AGAIN_SECONDS, signal.raise_signal, [signal.SIGINT]).start()
+        else:
+            self._old_hook(swallowed)
 
     def _leave(self, why: str) -> None:
         self._say(f"{why}; the unfinished batch is run again on the next start")
