@@ -84,6 +84,7 @@ object RunningQuery {
       trigger: Trigger, clock: Clock): StreamingQuery = {
     val session = Frames.session(df)
     val plans = KeptPlans.setting(session)
+    StatusListeners.leaveOut(session)
     val query = QuerySettings.during(session, checkpoint, trigger) {
       session.sessionState.streamingQueryManager.startQuery(
         userSpecifiedName = Some(name), userSpecifiedCheckpointLocation = Some(checkpoint),
