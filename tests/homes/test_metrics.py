@@ -43,7 +43,9 @@ def batch(draw: random.Random) -> Point:
     )  # fmt: skip
 
 
-def plain(batches: list[tuple[float, Point]], begin: float, end: float, step: int) -> dict[int, Point]:  # fmt: skip
+def plain(
+    batches: list[tuple[float, Point]], begin: float, end: float, step: int
+) -> dict[int, Point]:
     """The points of a range, from the batches themselves."""
     parts: dict[int, list[Point]] = {}
     for second, point in batches:

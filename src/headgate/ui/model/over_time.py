@@ -10,13 +10,15 @@ from headgate.home.layout import JobHome
 from headgate.home.points import counted
 from headgate.home.read.moments import Moment, moments, sinks_of
 from headgate.home.read.over_time import Read, read_series
-from headgate.home.read.series import TimeRange
+from headgate.home.read.series import LASTS, TimeRange
 from headgate.home.times import from_ms, now, to_ms
 from headgate.runtime.status import job_status
 from headgate.ui.model.jobs import LIVE
 from headgate.ui.model.view import FlinkTime, Seconds, View, json_name
 
 Numbers = tuple[float | None, ...]
+LATEST_MS = 4_102_444_800_000
+"""The year 2100: times in a range are before it."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,16 @@ class OverTimeView(View):
     state_rows: Numbers
     latency: tuple[SinkOverTime, ...]
     marks: tuple[MarkView, ...]
+
+
+def time_range(name: str, start: int | None, end: int | None) -> TimeRange:
+    """A range by its name, or between two times in milliseconds, one of which may be missing.
+
+    >>> time_range("1h", 5000, 9000)
+    TimeRange(last=None, since=5.0, until=9.0)
+    """
+    since, until = (None if ms is None else ms / 1000 for ms in (start, end))
+    return TimeRange(LASTS[name] if since is None else None, since, until)
 
 
 def over_time_view(
