@@ -38,9 +38,12 @@ def batch(draw: random.Random) -> Point:
         batches=1,
         records_in=draw.randrange(1000),
         records_out=draw.randrange(1000),
-        gauges={"duration_ms": Gauge.of(draw.randrange(20, 900)), "behind": Gauge.of(draw.randrange(50))},
+        gauges={
+            "duration_ms": Gauge.of(draw.randrange(20, 900)),
+            "behind": Gauge.of(draw.randrange(50)),
+        },
         latency={SINKS: dict(latency)} if latency else {},
-    )  # fmt: skip
+    )
 
 
 def plain(

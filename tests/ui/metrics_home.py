@@ -27,7 +27,12 @@ def metrics_home(folder: Path, *, days: float = 8) -> Home:
     home = small_home(folder)
     job = home.job(JOB)
     log, draw = MetricLog(MetricFiles(job.files, job.path)), random.Random(3)
-    marks = {STOPPED[0]: "crashed", STOPPED[1]: "started", FAILED: "failed", FAILED + 40: "restarted"}
+    marks = {
+        STOPPED[0]: "crashed",
+        STOPPED[1]: "started",
+        FAILED: "failed",
+        FAILED + 40: "restarted",
+    }
     second = END - days * DAY
     log.add(second, Point(marks={"started": 1}))
     while second < END:

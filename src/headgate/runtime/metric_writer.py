@@ -55,10 +55,14 @@ _News = RunHome | CheckpointRecord | _Up | _Mark
 class MetricWriter:
     """Takes what a driver reports, adds it up, and writes it every few seconds."""
 
-    def __init__(self, job: JobHome, *, ours: Callable[[], bool]) -> None:
-        """`ours` looks whether the job is still this driver's."""
+    def __init__(
+        self, job: JobHome, *, ours: Callable[[], bool], every: float | None = None
+    ) -> None:
+        """`ours` looks whether the job is still this driver's; `every` is in seconds."""
+        usual = _LOCAL_SECONDS if job.files.local() is not None else _REMOTE_SECONDS
         self._job = job
         self._ours = ours
+        self._every = usual if every is None else every
         self._news: queue.SimpleQueue[_News] = queue.SimpleQueue()
         self._end = threading.Event()
         self._thread: threading.Thread | None = None
@@ -109,10 +113,9 @@ class MetricWriter:
     def _work(self) -> None:
         book: _Book | None = None
         waiting: deque[_News] = deque()
-        every = _LOCAL_SECONDS if self._job.files.local() is not None else _REMOTE_SECONDS
         over = False
         while not over:
-            over = self._end.wait(every)
+            over = self._end.wait(self._every)
             with suppress(queue.Empty):
                 while True:
                     waiting.append(self._news.get_nowait())
