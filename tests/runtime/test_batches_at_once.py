@@ -57,18 +57,18 @@ def test_rows_that_come_after_a_pause_do_not_wait_for_the_end_of_the_interval(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     def idle() -> bool:
-        messages = [query.status["message"] for query in spark.streams.active]
-        return "Waiting for next trigger" in messages
+        queries = spark._jsparkSession.sharedState().activeStreamingQueries()
+        return "Waiting for next trigger" in [queries[id].status().message() for id in queries]
 
     spark.conf.set(IDLE_LOOK, "10")  # as a job does whose interval is a tenth of a second
     try:
         job = Copying(spark, tmp_path, "1 hour")
+        _until(idle)
+        job.send(0)
+        _until(lambda: job.out() == 1)
+        job.handle.stop()
     finally:
         spark.conf.unset(IDLE_LOOK)
-    _until(idle)
-    job.send(0)
-    _until(lambda: job.out() == 1)
-    job.handle.stop()
 
 
 def _until(met: Callable[[], bool], seconds: float = 60) -> None:
