@@ -15,6 +15,7 @@ from headgate.base.schemas import Schema, to_struct
 from headgate.base.topic_ids import TopicIds
 from headgate.connectors import value_format
 from headgate.connectors.base import Decoding, Finding, Format, Source, StartPosition, start_option
+from headgate.connectors.extras import need_extra
 from headgate.connectors.metadata import PULSAR, Metadata, parse_metadata, with_metadata
 from headgate.connectors.options import check_limit, choice
 from headgate.connectors.pulsar.admin import PulsarAdmin
@@ -83,6 +84,7 @@ class PulsarSource(Source):
         return address_of(self.url, self.topic)
 
     def check(self) -> None:
+        need_extra("pulsar", f"the source {self.describe()}")
         access, own = self._access()
         access.check()
         PulsarTopicName.parse(self.topic)
