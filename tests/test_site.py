@@ -169,7 +169,7 @@ def test_the_commands_of_a_page_say_what_it_says(
 
 
 def brokers_of(page: str, request: pytest.FixtureRequest) -> dict[str, str]:
-    """Where the topics of a page are: the tests' brokers are shared, so names begin with `site_`."""
+    """Where the topics of a page are: tests share brokers, so names begin with `site_`."""
     found = {}
     for address, fixture in BROKERS.items():
         if address in (DOCS / page).read_text(encoding="utf-8"):
