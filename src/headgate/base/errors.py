@@ -91,7 +91,7 @@ class HeadgateError(Exception):
 
 
 class StorageError(HeadgateError):
-    """A file of the home could not be read or written: its disk or store is in trouble.
+    """A file of the home could not be read or written, because of its disk or store.
 
     >>> from headgate.home.files import open_files
     >>> open_files("/dev/null/home").write_text("job.json", "{}")
@@ -115,7 +115,7 @@ class UsageError(HeadgateError):
 
 
 class GraphError(HeadgateError):
-    """The job's graph is not valid; nothing was started.
+    """The job's graph is not valid. Nothing was started.
 
     >>> hg.sliding("1 minute", every="1 hour")
     Traceback (most recent call last):
@@ -127,7 +127,7 @@ class GraphError(HeadgateError):
 
 
 class NotFoundError(HeadgateError):
-    """A job, topic, file or snapshot that is not there.
+    """A job, topic, file or snapshot does not exist.
 
     >>> hg.start(store, home="home", restore="sp:before_v2").wait()
     Traceback (most recent call last):
@@ -154,7 +154,7 @@ class RefusedError(HeadgateError):
 
 
 class JobFailedError(HeadgateError):
-    """The job ran and stopped with a failure.
+    """The job ran and failed.
 
     >>> try:
     ...     _ = job_driver(store).send("orders", "not JSON").run()
