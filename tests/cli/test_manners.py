@@ -63,7 +63,9 @@ def test_a_typo_in_a_verb_or_job_is_named(
         "error: No such command 'shwo': did you mean 'show'? see headgate --help\n"
     )
     assert invoke(["show", "stroe", "--home", str(tmp_path)]) == 3
-    assert capsys.readouterr().err.endswith("did you mean store? it has: store\n")
+    assert capsys.readouterr().err.endswith(
+        "did you mean store? it has: store (headgate explain NOT_FOUND)\n"
+    )
     run = Home(tmp_path).job("store").run("r1")
     run.files.write_text("jobs/store/savepoints/before_v2/manifest.json", "{}")
     assert invoke(["savepoint", "show", "store", "before_v1", "--home", str(tmp_path)]) == 3

@@ -146,11 +146,13 @@ def parse_json(text: str, where: str) -> dict[str, Any]:
     except ValueError as error:
         raise HeadgateError(
             f"{where} is not valid JSON ({error})",
+            code="DAMAGED",
             remedy="it was damaged outside Headgate; restore it from a backup or delete it",
         ) from error
     if not isinstance(data, dict):
         raise HeadgateError(
             f"{where} does not hold a JSON object",
+            code="DAMAGED",
             remedy="it was changed outside Headgate; restore it from a backup or delete it",
         )
     return data

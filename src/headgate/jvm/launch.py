@@ -176,6 +176,7 @@ def _wait_for(answer: Path, process: subprocess.Popen[bytes]) -> bytes:
         if process.poll() is not None:
             raise HeadgateError(
                 f"Spark's JVM ended with code {process.returncode} before it was up",
+                code="DRIVER_GONE",
                 remedy="see what it said above; `headgate doctor --live` looks for a reason",
             )
         time.sleep(0.01)

@@ -227,9 +227,9 @@ def session_for_reading(
         failure = explain_failure(error)
         if failure.reason is Reason.UNKNOWN:
             raise
-        said = HeadgateError(failure.sentence, remedy=failure.remedy)
-        said.code = failure.reason.name
-        raise said from error
+        raise HeadgateError(
+            failure.sentence, code=failure.reason.name, remedy=failure.remedy
+        ) from error
     finally:
         if own:
             spark.stop()

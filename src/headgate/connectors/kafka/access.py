@@ -197,17 +197,20 @@ class KafkaAccess:
         if error.code() in _REJECTED:
             return HeadgateError(
                 f"the Kafka servers {where.servers} refused the login ({said})",
+                code="NOT_AUTHORISED",
                 remedy="correct --option security.protocol, sasl.mechanism, sasl.username, "
                 "sasl.password or ssl.ca.location",
             )
         if code in _UNREACHABLE:
             return HeadgateError(
                 f"no Kafka broker is reachable at {where.servers} ({said})",
+                code="BROKER_UNREACHABLE",
                 remedy="check the address, or start one with headgate broker start kafka",
             )
         if code in _FORBIDDEN:
             return HeadgateError(
                 f"not authorised for {where} ({said})",
+                code="NOT_AUTHORISED",
                 remedy="ask for access to the topic, or give another user with --option",
             )
         if code in _UNKNOWN:
@@ -220,7 +223,11 @@ class KafkaAccess:
                 f"the broker refuses {where} ({said})",
                 remedy="correct the topic's name or settings",
             )
-        return HeadgateError(f"Kafka failed at {where} ({error.name()}: {said})")
+        return HeadgateError(
+            f"Kafka failed at {where} ({error.name()}: {said})",
+            code="KAFKA",
+            remedy="see the broker's log",
+        )
 
 
 def _unfit(said: str) -> UsageError:
