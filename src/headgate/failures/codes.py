@@ -73,6 +73,13 @@ CODES = (
         "its log has the reason: the sentence names the file",
     ),
     Code(
+        "PROCESS_GONE",
+        "the process that drove a job is gone without a word: it was killed, or its machine went "
+        "down",
+        "start the job again as it was started: it goes on where it was, and nothing is lost or "
+        "written twice",
+    ),
+    Code(
         "LOCKED",
         "another process holds or changes the same file of the home",
         "wait for the other headgate command to end, then try again",
