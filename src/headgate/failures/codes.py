@@ -112,8 +112,8 @@ CODES = (
     ),
     Code(
         "PULSAR_ADMIN",
-        "Pulsar's REST interface did not answer, or refused a request",
-        "check the option admin_url, and the token and rights of this user",
+        "Pulsar's REST interface refused a request for a reason of its own",
+        "the sentence has what it said; see the broker's log, too",
     ),
     Code(
         "NOT_ACKNOWLEDGED",
