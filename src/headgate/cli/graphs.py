@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import nullcontext
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -11,6 +13,7 @@ import typer
 
 from headgate.base.errors import ExitCode, NotFoundError
 from headgate.base.py_files import put_on_path
+from headgate.base.still import still
 from headgate.cli.app import find_app, load_app
 from headgate.cli.common import Ui, command
 from headgate.cli.options import SetOption, SparkArgument, params_of, parse_spark_flags
@@ -107,7 +110,8 @@ def _built(ui: Ui, app: str, params: list[str] | None, spark_words: list[str] | 
     from headgate.runtime.session import get_session
 
     # Column names and types are Spark's to resolve, so a check needs a session, but no data.
-    spark = get_session(parallelism=1, master=flags.master, conf=flags.conf, brief=True)
+    with still(ui.say, "starting Spark") if sys.stderr.isatty() else nullcontext():
+        spark = get_session(parallelism=1, master=flags.master, conf=flags.conf, brief=True)
     return job.build(values, spark=spark)
 
 
