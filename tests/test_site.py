@@ -26,7 +26,7 @@ from tools.docs.pages import DOCS, MADE, nav, prepare, problems
 
 SOURCE = Path(hg.__file__).parent
 PAGES = (
-    "concepts/jobs.md", "concepts/time.md", "how-to/joins.md", "how-to/databases.md",
+    "concepts/jobs.md", "concepts/time.md", "errors.md", "how-to/joins.md", "how-to/databases.md",
     "how-to/udfs.md", "how-to/testing.md", "how-to/late-data.md", "from-flink.md", "from-spark.md",
     "tutorials/upgrade.md", "reference/settings.md",
 )  # fmt: skip

@@ -90,7 +90,7 @@ class Model:
         found = self.job_home(job)
         at = self.run_home(found, run)
         if at is None:
-            raise NotFoundError(f"job '{found.name}' has no run")
+            raise NotFoundError(f"job '{found.name}' has no run", remedy="start the job first")
         return checkpoint_detail(found, at, id, self._sizes)
 
     def savepoints(self, job: str) -> SavepointsView:

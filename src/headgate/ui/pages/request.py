@@ -37,7 +37,7 @@ class PageRequest:
         """A part of the path that is a number."""
         text = self.name(part)
         if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
-            raise NotFoundError(f"there is no such {part}")
+            raise NotFoundError(f"there is no such {part}", remedy="check the address")
         return int(text)
 
     def text(self, name: str) -> str | None:

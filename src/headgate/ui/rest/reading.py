@@ -134,7 +134,7 @@ def checkpoint_step(
     for one in model.checkpoint(job, checkpoint, run=run).steps:
         if one.id == step:
             return one
-    raise NotFoundError("the checkpoint has no such step")
+    raise NotFoundError("the checkpoint has no such step", remedy="see /jobs/{job}/checkpoints")
 
 
 @router.get("/jobs/{job}/savepoints", tags=["savepoints"])
@@ -171,7 +171,7 @@ def _node(view: JobView, step: str) -> NodeView:
     for node in view.graph.nodes:
         if node.id == step:
             return node
-    raise NotFoundError("the job has no such step")
+    raise NotFoundError("the job has no such step", remedy="see /jobs/{job}")
 
 
 def _busy_share(model: Model, job: str) -> float | None:
