@@ -11,6 +11,7 @@ from tests.ui.pages.conftest import Eyes
 JOBS = ("running", "stopped", "crashed", "restored", "failed")
 TABS = (
     "",
+    "/metrics",
     "/checkpoints",
     "/checkpoints/history",
     "/checkpoints/summary",

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from headgate.base.errors import NotFoundError, UsageError
 from headgate.ui.actions import Actions
 from headgate.ui.model import Model
+from headgate.ui.model.over_time import LATEST_MS
 from headgate.ui.model.snapshot_names import SNAPSHOT_PATTERN
 
 _LONGEST = 1000
@@ -59,6 +60,17 @@ class PageRequest:
                 remedy="correct or remove it",
             )
         return found
+
+    def time(self, name: str) -> int | None:
+        """A value of the query that is a time, in milliseconds since 1970."""
+        found = self.text(name)
+        if found is None:
+            return None
+        if not (found.isascii() and found.isdigit() and int(found[:20]) <= LATEST_MS):
+            raise UsageError(
+                f"'{name}' must be milliseconds since 1970", remedy="correct or remove it"
+            )
+        return int(found)
 
     def number(self, name: str) -> int | None:
         """A value of the query that is a whole number."""

@@ -17,6 +17,7 @@ from headgate.ui.pages import (
     checkpoint_pages,
     history_pages,
     job_pages,
+    metrics_pages,
     state_pages,
 )
 from headgate.ui.pages.links import PREFIX, page
@@ -28,6 +29,7 @@ Page = Callable[[PageRequest], PageResponse]
 PAGES: dict[str, Page] = {
     "/jobs": job_pages.jobs,
     "/jobs/{job}": job_pages.overview,
+    "/jobs/{job}/metrics": metrics_pages.metrics,
     "/jobs/{job}/checkpoints": checkpoint_pages.overview,
     "/jobs/{job}/checkpoints/history": checkpoint_pages.history,
     "/jobs/{job}/checkpoints/summary": checkpoint_pages.summary,

@@ -16,13 +16,25 @@ from headgate.ui.model.graph import GraphView, NodeView
 from headgate.ui.model.jobs import JobsView, JobView
 from headgate.ui.model.model import DEFAULT_LIMIT
 from headgate.ui.model.outputs import OutputsView, OutputView
+from headgate.ui.model.over_time import OverTimeView, time_range
 from headgate.ui.model.runs import RunsView
 from headgate.ui.model.savepoints import SavepointsView
 from headgate.ui.model.slow import busy_share, level
 from headgate.ui.model.view import FlinkTime, IsoTime, View
 from headgate.ui.model.watermarks import WatermarksView
 from headgate.ui.rest.openapi import READING
-from headgate.ui.rest.params import Before, Checkpoint, Job, Limit, Run, Step
+from headgate.ui.rest.params import (
+    Before,
+    Checkpoint,
+    End,
+    Job,
+    Limit,
+    Points,
+    Range,
+    Run,
+    Start,
+    Step,
+)
 from headgate.ui.rest.services import ReadModel, known_query
 
 router = APIRouter(responses=READING, dependencies=[Depends(known_query)])
@@ -96,6 +108,19 @@ def exceptions(job: Job, model: ReadModel, limit: Limit = DEFAULT_LIMIT) -> Exce
 def configuration(job: Job, model: ReadModel) -> ConfigurationView:
     """What a job was started with, and where each value came from."""
     return model.configuration(job)
+
+
+@router.get("/jobs/{job}/metrics", tags=["jobs"])
+def metrics(
+    job: Job,
+    model: ReadModel,
+    range: Range = "1h",
+    start: Start = None,
+    end: End = None,
+    points: Points = 720,
+) -> OverTimeView:
+    """Metrics over time, as lists with a number for each timestamp."""
+    return model.over_time(job, time_range(range, start, end), most=points)
 
 
 @router.get("/jobs/{job}/checkpoints", tags=["checkpoints"])
