@@ -10,10 +10,9 @@ from headgate.base.durations import format_duration
 from headgate.runtime.status import JobStatus
 from headgate.ui.model.graph import GraphView
 from headgate.ui.model.history import CheckpointRow
+from headgate.ui.model.load import busy_share, level
 from headgate.ui.model.view import View
 
-_LAST = 10
-_LEVELS = ((0.10, "OK"), (0.50, "LOW"))
 _MANY_SECONDS = 10.0
 
 
@@ -25,30 +24,6 @@ class Hint(View):
     """OK, LOW or HIGH, as Flink says of back pressure."""
     step: str | None
     text: str
-
-
-def busy_share(rows: Sequence[CheckpointRow]) -> float | None:
-    """The share of the time in which a batch ran, over the last ones; None if unknown.
-
-    >>> busy_share([])
-    """
-    timed = [row for row in rows[-_LAST:] if row.duration and row.triggered_at and row.completed_at]
-    if len(timed) < 2:
-        return None
-    first, last = timed[0].triggered_at, timed[-1].completed_at
-    assert first is not None and last is not None
-    worked = sum((row.duration for row in timed if row.duration), timedelta(0))
-    span = last - first
-    return min(1.0, worked / span) if span > timedelta(0) else None
-
-
-def level(share: float) -> str:
-    """Flink's word for a share of busy time.
-
-    >>> level(0.1), level(0.5), level(0.51)
-    ('OK', 'LOW', 'HIGH')
-    """
-    return next((word for most, word in _LEVELS if share <= most), "HIGH")
 
 
 def hints(graph: GraphView, rows: Sequence[CheckpointRow], status: JobStatus) -> list[Hint]:

@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 
 from headgate.ui.model.roles import Role, shape_of
 from headgate.ui.pages.layout import Spacing, lay_out
-from headgate.ui.pages.words import count, moment, short, short_front, size
+from headgate.ui.pages.words import count, moment, percent, short, short_front, size
 
 SPACING = Spacing(box_width=178, between_layers=56, between_boxes=24, line_height=16)
 _LINE = 16
@@ -39,6 +39,10 @@ class Node:
     """Side outputs that nobody reads, with their rows."""
     level: str = ""
     """How busy it is, in one word: ok, low or high; empty if not known."""
+    busy: float | None = None
+    """The share of time in which it works."""
+    skew: float | None = None
+    """How uneven its rows are over partitions."""
     steps: tuple[str, ...] = ()
     """The steps that this box stands for, where it is not one step alone."""
     href: str = ""
@@ -184,9 +188,19 @@ def _texts(node: Node) -> list[tuple[str, str, datetime | None]]:
         lines.append(("state", f"state {count(node.state_rows)} rows{held}", None))
     if node.watermark is not None:
         lines.append(("watermark", "watermark", node.watermark))
-    if node.level:
-        lines.append(("level", f"load {node.level.upper()}", None))
+    if load := _load(node):
+        lines.append(("level", load, None))
     return lines
+
+
+def _load(node: Node) -> str:
+    """How busy it is and how uneven, in words."""
+    word = node.level.upper()
+    figures = [f"{name} {percent(share)}" for name, share in (("busy", node.busy),
+               ("skew", node.skew)) if share is not None]  # fmt: skip
+    if not figures:
+        return f"load {word}" if word else ""
+    return " · ".join([*([word] if word else []), *figures])
 
 
 def _kind(node: Node) -> str:
