@@ -77,7 +77,7 @@ class SourceDetail(View):
 
 @dataclass(frozen=True)
 class StageView(View):
-    """A stage that Spark ran for the batch; steps that are computed together are in the same one."""
+    """A stage that Spark ran for the batch; steps computed together are in the same one."""
 
     steps: tuple[str, ...]
     """Those that counted rows in it."""
