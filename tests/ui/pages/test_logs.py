@@ -28,7 +28,7 @@ def test_a_log_is_followed_searched_and_saved(tmp_path: Path, browser: Browser) 
             out.write("nd yet\n")
         expect(lines.last).to_have_text("and has no end yet")
         expect(lines).to_have_count(302)
-        assert page.locator("#log li.warn").inner_text() == "warn: WARN it grows"
+        expect(page.locator("#log li.warn")).to_have_text("warn: WARN it grows")
         # What is above, line by line, and back to the end
         page.get_by_role("link", name="Older lines").click()
         expect(lines).to_have_text([f"05:00:00 line {n}" for n in range(100)])

@@ -82,8 +82,8 @@ class Drawing:
 def draw(drawing: Drawing, title: str) -> Markup:
     """The graph as an SVG element.
 
-    Its looks are in the style sheet. To screen readers it is one picture with a title; the table
-    of steps beside it says the same.
+    Its looks are in the style sheet. To screen readers it is a group with a title, and a link for
+    each step; the table of steps beside it says all of it.
 
     >>> a, b = Node("orders", "log", rows_out=5), Node("out", "log", rows_in=5)
     >>> svg = draw(Drawing((a, b), (Line("orders", "out", rows=5),)), "store")
@@ -98,7 +98,7 @@ def draw(drawing: Drawing, title: str) -> Markup:
     placed = lay_out(heights, bundles, SPACING, sizes)
     width, height = round(placed.width), round(placed.height)
     parts: list[str] = [
-        f'<svg class="graph" role="img" viewBox="0 0 {width} {height}" width="{width}" '
+        f'<svg class="graph" role="group" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" xmlns="http://www.w3.org/2000/svg">',
         f"<title>{escape(title)}</title>",
         '<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '

@@ -8,25 +8,23 @@ from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BeforeValidator, Field
 from starlette.responses import StreamingResponse
 
-from headgate.base.errors import UsageError
 from headgate.home.log_lines import LogFilter
 from headgate.ui.model.logs import LogPartView, LogsView
 from headgate.ui.rest.openapi import READING
-from headgate.ui.rest.params import Job, Limit, Missing, text, whole_number
+from headgate.ui.rest.params import Job, Limit, Missing, Search, text, whole_number
 from headgate.ui.rest.services import ReadModel, known_query
 
 _LINES = 200
 _MOST = 1 << 53  # JavaScript's numbers are exact up to here
 _Byte = Annotated[int, Field(ge=0, le=_MOST), BeforeValidator(whole_number)]
 _BEFORE = "Lines that begin before this byte; by default the last ones."
-_AFTER = "Lines from this byte on, as `end` of the response before."
+_AFTER = "Lines from this byte on, as `end` of the response before; then `before` counts nothing."
 
 router = APIRouter(tags=["logs"], dependencies=[Depends(known_query)])
 
 LogFile = Annotated[str, text(), Path(description="The name of a log file.")]
 Before = Annotated[_Byte | Missing, Query(description=_BEFORE)]
 After = Annotated[_Byte | Missing, Query(description=_AFTER)]
-Search = Annotated[str | Missing, text(), Query(description="Letters of the line, of any case.")]
 Least = Annotated[
     Literal["info", "warn", "error"] | Missing, Query(description="Its level at least.")
 ]
@@ -50,8 +48,6 @@ def log(
     level: Least = None,
 ) -> LogPartView:
     """Lines of a log file; reads 4 MB of it at most, so a search goes on from `start`."""
-    if before is not None and after is not None:
-        raise UsageError("give either before or after, not both", remedy="leave out one of them")
     of = LogFilter(search or "", level or "")
     return model.log(job, file, limit=limit, before=before, after=after, of=of)
 

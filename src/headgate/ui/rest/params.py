@@ -43,6 +43,7 @@ def _true_or_false(value: Any) -> Any:
 # Bounds come first: pydantic describes them only when no function stands below them.
 CheckpointNumber = Annotated[int, Field(ge=0, le=_ID), BeforeValidator(whole_number)]
 LineCount = Annotated[int, Field(ge=1, le=5000), BeforeValidator(whole_number)]
+RowOffset = Annotated[int, Field(ge=0, le=1_000_000), BeforeValidator(whole_number)]
 RowCount = Annotated[int, Field(ge=1, le=1000), BeforeValidator(whole_number)]
 Flag = Annotated[bool, BeforeValidator(_true_or_false)]
 Missing = SkipJsonSchema[None]
@@ -81,3 +82,7 @@ KeyParts = Annotated[
     Query(description="A part of the key as NAME=VALUE, or NAME alone for null; repeatable."),
 ]
 RowLimit = Annotated[RowCount, Query(description="At most this many rows.")]
+Offset = Annotated[RowOffset, Query(description="Leave out so many of the first rows.")]
+Search = Annotated[
+    str | Missing, text(), Query(description="Letters that it has in its text, of any case.")
+]
