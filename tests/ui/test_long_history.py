@@ -149,7 +149,7 @@ def test_first_answers_do_not_read_a_long_history(
     assert samples["headgate_job_restarts_total", None] == FAILURES
 
 
-def test_pages_of_a_long_history_fit_and_are_accessible(home: Path, browser: Browser) -> None:  # noqa: F811
+def test_pages_of_a_long_history_fit_and_are_accessible(home: Path, browser: Browser) -> None:
     checkpoints = f"/ui/jobs/{JOB}/checkpoints"
     with serving(home) as address, looking(browser, address) as eyes:
         for path in (

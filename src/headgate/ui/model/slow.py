@@ -14,6 +14,7 @@ from headgate.ui.model.load import busy_share, level
 from headgate.ui.model.view import View
 
 _MANY_SECONDS = 10.0
+_NAMED = 4
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ def hints(graph: GraphView, rows: Sequence[CheckpointRow], status: JobStatus) ->
     found: list[Hint] = []
     share = busy_share(rows)
     if share is not None and level(share) == "HIGH":
-        found.append(Hint("HIGH", None, _busy(share, rows[-1])))
+        found.append(Hint("HIGH", None, _busy(share, rows[-1], graph)))
     rate = status.records_in_per_second or 0.0
     for node in graph.nodes:
         if node.behind:
@@ -45,6 +46,9 @@ def hints(graph: GraphView, rows: Sequence[CheckpointRow], status: JobStatus) ->
         if node.waiting:
             text = f"{node.waiting:,} rows in '{node.id}' wait for their table row"
             found.append(Hint("LOW", node.id, text))
+        if node.skew_level == "HIGH":
+            text = f"rows of '{node.id}' are uneven: partitions differ by {node.skew:.0%}"
+            found.append(Hint("LOW", node.id, text))
     time = status.checkpoint.event_time if status.checkpoint else None
     if time is not None and (reason := time.reason()):
         holder = time.holder()
@@ -54,9 +58,16 @@ def hints(graph: GraphView, rows: Sequence[CheckpointRow], status: JobStatus) ->
     return sorted(found, key=lambda hint: hint.level != "HIGH")
 
 
-def _busy(share: float, row: CheckpointRow) -> str:
+def _busy(share: float, row: CheckpointRow, graph: GraphView) -> str:
     total = sum(row.phases.values())
     if not total:
         return f"batches take {share:.0%} of the time"
     phase, ms = max(row.phases.items(), key=lambda item: item[1])
-    return f"batches take {share:.0%} of the time; of the last one {phase} took {ms / total:.0%}"
+    text = f"batches take {share:.0%} of the time; of the last one {phase} took {ms / total:.0%}"
+    busiest = max(graph.nodes, key=lambda node: node.batch_share or 0.0, default=None)
+    if busiest is None or not busiest.batch_share:
+        return text
+    steps = [one.id for one in graph.nodes if one.id in (busiest.id, *busiest.computed_with)]
+    more = f" and {len(steps) - _NAMED} more" if len(steps) > _NAMED else ""
+    names = ", ".join(steps[:_NAMED]) + more
+    return f"{text}, and the stage of {names} {busiest.batch_share:.0%}"
