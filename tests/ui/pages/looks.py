@@ -10,13 +10,13 @@ from tests.ui.pages.conftest import Eyes
 
 WIDTHS = (400, 1280, 1920)
 _TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-_RUN = """options => axe.run(document, options).then(found => found.violations.map(rule => ({
+_RUN = """options => axe.run({ exclude: ["tbody tr:nth-child(n+5)", "g.node:nth-of-type(n+20)"] }, options).then(found => found.violations.map(rule => ({
   rule: rule.id, impact: rule.impact, nodes: rule.nodes.map(n => [n.html.slice(0, 200), n.failureSummary]),
 })))"""  # noqa: E501
 
 
 def fits_and_is_accessible(eyes: Eyes, path: str) -> None:
-    """Look at the page that is open, once for each theme and width."""
+    """Look at the page that is open, once for each theme and width; of many rows axe sees some."""
     page = eyes.page
     assert page.locator("h1").count() == 1, path
     assert page.locator("main").count() == 1, path

@@ -4,12 +4,12 @@
 
 const SMALLEST = 0.1;
 const LARGEST = 2.5;
-const READABLE = 0.6; // a page opens no smaller than this; the button Fit goes further
+const READABLE = 0.6; // a page opens as wide as its graph, but no smaller than this
 const STEP = 1.25;
 
 const graphBox = document.getElementById("graph-box");
 let scale = 1;
-let fitted = true;
+let again = openWide; // what a new size of the page or of the picture asks for
 
 function pictureSize() {
   const { width, height } = graphBox.querySelector("svg").viewBox.baseVal;
@@ -26,10 +26,14 @@ function zoomTo(wanted, x = graphBox.clientWidth / 2, y = graphBox.clientHeight 
   graphBox.scrollTo(left, top);
 }
 
-function fit(least = SMALLEST) {
+function fit() {
   const { width, height } = pictureSize();
   const most = parseFloat(getComputedStyle(graphBox).maxHeight);
-  zoomTo(Math.max(least, Math.min(1, graphBox.clientWidth / width, most / height)), 0, 0);
+  zoomTo(Math.min(1, graphBox.clientWidth / width, most / height), 0, 0);
+}
+
+function openWide() {
+  zoomTo(Math.max(READABLE, Math.min(1, graphBox.clientWidth / pictureSize().width)), 0, 0);
 }
 
 const GRAPH_ACTIONS = {
@@ -41,7 +45,7 @@ const GRAPH_ACTIONS = {
 const GRAPH_KEYS = { "+": "in", "=": "in", "-": "out", 0: "fit", 1: "whole" };
 
 function act(name) {
-  fitted = name === "fit";
+  again = name === "fit" ? fit : null;
   GRAPH_ACTIONS[name]();
 }
 
@@ -74,7 +78,7 @@ function startDragging() {
 }
 
 function startGraph() {
-  fit(READABLE);
+  openWide();
   startDragging();
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button[data-zoom]");
@@ -88,13 +92,13 @@ function startGraph() {
   graphBox.addEventListener("wheel", (event) => {
     if (!event.ctrlKey && !event.metaKey) return; // the wheel alone scrolls the page
     event.preventDefault();
-    fitted = false;
+    again = null;
     const box = graphBox.getBoundingClientRect();
     zoomTo(scale * Math.exp(-event.deltaY / 300), event.clientX - box.left, event.clientY - box.top);
   }, { passive: false });
-  const again = () => fitted && fit(READABLE);
-  new ResizeObserver(again).observe(document.querySelector("main"));
-  new MutationObserver(again).observe(graphBox, { subtree: true, attributeFilter: ["viewBox"] });
+  const changed = () => again?.();
+  new ResizeObserver(changed).observe(document.querySelector("main"));
+  new MutationObserver(changed).observe(graphBox, { subtree: true, attributeFilter: ["viewBox"] });
 }
 
 if (graphBox) startGraph();
