@@ -134,7 +134,7 @@ def read_on(file: Path, *, after: int, limit: int, of: LogFilter = EVERY_LINE) -
     size = file.stat().st_size
     after = min(after, size)
     read = _read(file, after, min(size, after + WINDOW), whole_first=True)
-    found = []
+    found: list[LogLine] = []
     for line in _lines(read, of):
         if len(found) == limit:
             return LogPart(tuple(found), after, line.at, size)

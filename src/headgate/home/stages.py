@@ -66,7 +66,11 @@ class StageRecord:
     def from_json(data: Mapping[str, Any]) -> StageRecord:
         """From what stands there."""
         return StageRecord(
-            *(int(data[name]) for name in ("at_ms", "took_ms", "tasks", "run_ms", "longest_ms")),
+            at_ms=int(data["at_ms"]),
+            took_ms=int(data["took_ms"]),
+            tasks=int(data["tasks"]),
+            run_ms=int(data["run_ms"]),
+            longest_ms=int(data["longest_ms"]),
             steps={
                 str(name): Spread(int(one[0]), int(one[1]), float(one[2])) if one else None
                 for name, one in data["steps"].items()
@@ -78,9 +82,9 @@ def stages_of_batch(
     reported: Iterable[Mapping[str, Any]], triggered: datetime | None
 ) -> tuple[StageRecord, ...]:
     """Stages as the kernel tells of them (`StageTimes.scala`), in the order in which they began."""
-    if triggered is None:
-        return ()
     began = to_ms(triggered)
+    if began is None:
+        return ()
     found = (
         StageRecord(
             max(0, int(one["submitted_ms"]) - began),

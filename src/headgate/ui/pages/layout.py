@@ -121,19 +121,20 @@ def lay_out(
     straight = _straight(len(rows), layer, spacing, labels)
     left_of: dict[str, float] = {}
     x = spacing.margin
-    for number, row in enumerate(rows):
+    for row, past_labels in zip(rows, straight, strict=True):
         left_of.update(dict.fromkeys(row, x))
-        x += spacing.box_width + straight[number] + spacing.between_layers
+        x += spacing.box_width + past_labels + spacing.between_layers
     leaves, enters = _ports(paths, middle, spacing, labels)
     bends = {}
     for link, path in paths.items():
-        points = []
-        for place in path[:-1]:
-            y = leaves[link] if place == path[0] else middle[place]
+        points: list[tuple[float, float]] = []
+        for number, place in enumerate(path[:-1]):
+            y = middle[place] if number else leaves[link]
             right = left_of[place] + spacing.box_width
-            behind = right + straight[layer[link[0]] + path.index(place)]
-            points += [(right, y)] if place == path[0] else [(left_of[place], y)]
-            points += [(behind, y)] if behind > points[-1][0] else []
+            behind = right + straight[layer[link[0]] + number]
+            points.append((left_of[place] if number else right, y))
+            if behind > points[-1][0]:
+                points.append((behind, y))
         points.append((left_of[path[-1]], enters[link]))
         bends[link] = tuple(points)
     last = straight[-1] if straight else 0
