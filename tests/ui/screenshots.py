@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Locator, Page
 
 from headgate.runtime.session import get_session
 from tests.browser import REMEDY, open_browser
@@ -62,6 +62,11 @@ def take(browser: Browser, address: str, names: list[tuple[str, str]]) -> None:
     picture(page, address, "/ui/jobs/failed/exceptions", "ui-exceptions", names, height=760)
     stop = "/ui/jobs/running/actions/stop"
     picture(page, address, stop, "ui-stop", names, height=560)
+    picture(page, address, "/ui/jobs/crashed/logs", "ui-logs", names, height=560)
+    page.goto(f"{address}/ui/jobs/running/checkpoints/history")
+    newest = page.locator("tbody th a").first.get_attribute("href") or ""
+    part = "section:has(#timeline-title)"
+    picture(page, address, newest, "ui-timeline", names, height=900, part=part)
     dark = browser.new_context(viewport={"width": 400, "height": 800}, color_scheme="dark")
     picture(dark.new_page(), address, "/ui/jobs/running", "ui-narrow", names, height=900)
 
@@ -79,14 +84,21 @@ def take_metrics(browser: Browser, address: str, names: list[tuple[str, str]]) -
 
 
 def picture(
-    page: Page, address: str, path: str, name: str, names: list[tuple[str, str]], *, height: int
+    page: Page,
+    address: str,
+    path: str,
+    name: str,
+    names: list[tuple[str, str]],
+    *,
+    height: int,
+    part: str | None = None,
 ) -> None:
-    """One picture of the upper part of a page."""
+    """One picture of the upper part of a page, or of a part of it."""
     page.goto(address + path)
     rename(page, names)
     width = (page.viewport_size or {"width": 1280})["width"]
     page.set_viewport_size({"width": width, "height": height})
-    save(page, name)
+    save(page.locator(part) if part else page, name)
 
 
 def rename(page: Page, names: list[tuple[str, str]]) -> None:
@@ -94,9 +106,9 @@ def rename(page: Page, names: list[tuple[str, str]]) -> None:
     page.evaluate(_RENAME, [list(pair) for pair in names])
 
 
-def save(page: Page, name: str) -> None:
-    """What the page shows, as a file."""
-    page.screenshot(path=IMAGES / f"{name}.png")
+def save(shown: Page | Locator, name: str) -> None:
+    """What is shown, as a file."""
+    shown.screenshot(path=IMAGES / f"{name}.png")
     print(f"screenshots: {name}.png, {(IMAGES / f'{name}.png').stat().st_size // 1024} KB")
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from headgate.base.errors import HeadgateError, NotFoundError
 from headgate.base.secrets import redact
 from headgate.home.audit import audit
 from headgate.home.layout import Home, JobHome, RunHome
+from headgate.home.log_lines import EVERY_LINE, LogFilter, masked_text
 from headgate.home.metric_files import Segment
 from headgate.home.operations import OperationRecord, Operations
 from headgate.home.read.over_time import caching
@@ -25,6 +27,7 @@ from headgate.ui.model.configuration import ConfigurationView, configuration_vie
 from headgate.ui.model.exceptions import ExceptionsView, exceptions_view
 from headgate.ui.model.history import CheckpointRow, History
 from headgate.ui.model.jobs import JobsView, JobView, job_view, jobs_view
+from headgate.ui.model.logs import LogPartView, LogsView, log_file, log_part, logs_view
 from headgate.ui.model.operations import OperationsView, audit_view, operation_view
 from headgate.ui.model.outputs import OutputsView, OutputView, output_view, outputs_view
 from headgate.ui.model.over_time import OverTimeView, over_time_view
@@ -97,7 +100,7 @@ class Model:
         found = self.job_home(job)
         at = self.run_home(found, run)
         if at is None:
-            raise NotFoundError(f"job '{found.name}' has no run")
+            raise NotFoundError(f"job '{found.name}' has no run", remedy="start the job first")
         return checkpoint_detail(found, at, id, self._sizes)
 
     def over_time(self, job: str, within: TimeRange, *, most: int) -> OverTimeView:
@@ -138,6 +141,28 @@ class Model:
         """The newest records of a sink."""
         found = self.job_home(job)
         return output_view(found.name, self.run_home(found, None), sink, limit=limit)
+
+    def logs(self, job: str) -> LogsView:
+        """The log files of a job."""
+        return logs_view(self.job_home(job))
+
+    def log(
+        self,
+        job: str,
+        file: str,
+        *,
+        limit: int = DEFAULT_LIMIT,
+        before: int | None = None,
+        after: int | None = None,
+        of: LogFilter = EVERY_LINE,
+    ) -> LogPartView:
+        """Some lines of a log file, however large it is."""
+        found = self.job_home(job)
+        return log_part(found, file, limit=limit, before=before, after=after, of=of)
+
+    def log_text(self, job: str, file: str) -> Iterator[str]:
+        """All of a log file, piece by piece."""
+        return masked_text(log_file(self.job_home(job), file))
 
     def state(self, job: str, *, snapshot: str = "latest") -> StateView:
         """Which state a snapshot has; reads none of it."""

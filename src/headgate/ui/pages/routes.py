@@ -17,6 +17,7 @@ from headgate.ui.pages import (
     checkpoint_pages,
     history_pages,
     job_pages,
+    log_pages,
     metrics_pages,
     state_pages,
 )
@@ -39,6 +40,7 @@ PAGES: dict[str, Page] = {
     "/jobs/{job}/exceptions": history_pages.exceptions,
     "/jobs/{job}/watermarks": history_pages.watermarks,
     "/jobs/{job}/outputs": history_pages.outputs,
+    "/jobs/{job}/logs": log_pages.logs,
     "/jobs/{job}/runs": history_pages.runs,
     "/jobs/{job}/state": state_pages.state,
     "/jobs/{job}/actions/{action}": action_pages.action,
