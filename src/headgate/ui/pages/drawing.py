@@ -200,7 +200,7 @@ def _load(node: Node) -> list[str]:
         words.add(word := level(node.busy))
         found.append(f"busy {percent(node.busy)} {word}")
     if node.skew is not None and (word := skew_level(node.skew)) != "OK":
-        words.add(word)
+        words |= {word, "LOW"}  # it alone colours a box no more than that
         found.append(f"skew {percent(node.skew)} {word}")
     return found if node.level.upper() in words else [*found, f"load {node.level.upper()}"]
 
