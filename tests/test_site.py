@@ -11,9 +11,12 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -26,7 +29,7 @@ from tools.docs.pages import DOCS, MADE, nav, prepare, problems
 
 SOURCE = Path(hg.__file__).parent
 PAGES = (
-    "concepts/jobs.md", "concepts/time.md", "how-to/joins.md", "how-to/databases.md",
+    "concepts/jobs.md", "concepts/time.md", "errors.md", "how-to/joins.md", "how-to/databases.md",
     "how-to/udfs.md", "how-to/testing.md", "how-to/late-data.md", "from-flink.md", "from-spark.md",
     "tutorials/upgrade.md", "reference/settings.md",
 )  # fmt: skip
@@ -109,7 +112,11 @@ def blocks(page: str) -> Iterator[Block]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_programs_of_a_page_run(
-    page: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spark: SparkSession
+    page: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    spark: SparkSession,
+    request: pytest.FixtureRequest,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     module = ModuleType("page")
@@ -122,15 +129,13 @@ def test_the_programs_of_a_page_run(
         if isinstance(found, hg.JobDef):
             found.describe()
         elif name.startswith("test_"):
-            if found.__code__.co_argcount == 0:
-                found()
-                continue
-            made: list[JobDriver] = []
-            try:
-                found(lambda job, made=made: made.append(JobDriver(job).__enter__()) or made[-1])
-            finally:
-                for driver in made:
-                    driver.__exit__(None, None, None)
+            with ExitStack() as drivers:
+
+                def make(job: hg.JobDef, drivers: ExitStack = drivers, **options: Any) -> JobDriver:
+                    return drivers.enter_context(JobDriver(job, **options))
+
+                names = signature(found).parameters
+                found(*(make if n == "job_driver" else request.getfixturevalue(n) for n in names))
 
 
 @pytest.mark.slow

@@ -50,6 +50,9 @@ def user_location() -> Location | None:
 class HeadgateError(Exception):
     """Something the user can act on.
 
+    Its code, a name such as NOT_FOUND, is that of its class unless one is given. Each code has an
+    entry in the documents, which `headgate explain CODE` prints as well.
+
     >>> print(HeadgateError("the topic 'orders' does not exist", remedy="create it first"))
     the topic 'orders' does not exist: create it first
     """
@@ -61,6 +64,7 @@ class HeadgateError(Exception):
         self,
         message: str,
         *,
+        code: str | None = None,
         step: str | None = None,
         expected: str | None = None,
         got: str | None = None,
@@ -69,6 +73,8 @@ class HeadgateError(Exception):
     ) -> None:
         # addresses and values that came may have passwords in them
         self.message = redact(message)
+        if code is not None:
+            self.code = code
         self.step = step
         self.expected = redacted(expected)
         self.got = redacted(got)

@@ -168,7 +168,9 @@ class LocalBroker(ABC):
     def _record(self) -> BrokerRecord:
         record = read_record(self._files)
         if record is None:
-            raise HeadgateError(f"there is no broker in {self.folder}", remedy="start it first")
+            raise HeadgateError(
+                f"there is no broker in {self.folder}", code="LOCAL_BROKER", remedy="start it first"
+            )
         return record
 
     def _end(self, record: BrokerRecord, *, patience: float) -> None:
@@ -190,7 +192,9 @@ class LocalBroker(ABC):
                     remedy = "end what listens there: the data belongs to that port"
                 elif port:
                     remedy = "choose another --port"
-                raise HeadgateError(f"port {needed} of {HOST} is taken{why}", remedy=remedy)
+                raise HeadgateError(
+                    f"port {needed} of {HOST} is taken{why}", code="LOCAL_BROKER", remedy=remedy
+                )
         for name in others:
             if name not in chosen:
                 chosen[name] = free_port(*chosen.values())
@@ -229,6 +233,7 @@ class LocalBroker(ABC):
             if not record.alive:
                 raise HeadgateError(
                     f"the broker ended while it was starting ({self._last_words(record)})",
+                    code="LOCAL_BROKER",
                     remedy=f"see {record.log}",
                 )
             if time.monotonic() > until:

@@ -97,6 +97,7 @@ class KafkaBroker(LocalBroker):
         if found is None:
             raise HeadgateError(
                 f"{self.folder / 'data'} is not the storage of a Kafka broker",
+                code="LOCAL_BROKER",
                 remedy="choose another folder with --dir, or move that one away",
             )
         return found.group(1)
@@ -134,6 +135,7 @@ class KafkaBroker(LocalBroker):
             raise HeadgateError(
                 f"the broker's storage in {self.folder} could not be made "
                 f"({lines[-1] if lines else f'exit code {ran.returncode}'})",
+                code="LOCAL_BROKER",
                 remedy="check that the disk has room, then try again",
             )
         try:
@@ -141,6 +143,7 @@ class KafkaBroker(LocalBroker):
         except OSError as error:
             raise HeadgateError(
                 f"{self.folder / 'data'} is in the way and is not the storage of a Kafka broker",
+                code="LOCAL_BROKER",
                 remedy="choose another folder with --dir, or move that one away",
             ) from error
         shutil.rmtree(self.folder / aside, ignore_errors=True)
@@ -151,7 +154,9 @@ def _class_path(jars: list[Path]) -> str:
     log_jars = [next(iter(folder.glob(f"{name}-[0-9]*.jar")), None) for name in _LOG_JARS]
     if None in log_jars:
         raise HeadgateError(
-            f"{folder} lacks one of {', '.join(_LOG_JARS)}", remedy="install pyspark again"
+            f"{folder} lacks one of {', '.join(_LOG_JARS)}",
+            code="INSTALLATION",
+            remedy="install pyspark again",
         )
     return os.pathsep.join(str(jar) for jar in [*log_jars, *jars])
 

@@ -95,7 +95,11 @@ class RunHandle:
             if record.ended:
                 if record.state == "done" and record.result is not None:
                     return f"sp:{record.result['label']}"
-                raise HeadgateError(f"there is no savepoint: {record.message}")
+                raise HeadgateError(
+                    f"there is no savepoint: {record.message}",
+                    code="OPERATION",
+                    remedy="ask again when its cause is gone",
+                )
             self._thread.join(_POLL_SECONDS)
         record = operations.cancel(requested.id)  # a job that has ended takes no requests
         if record.state == "done" and record.result is not None:

@@ -62,6 +62,7 @@ class HomeProbe:
                 failure = jvm.explain_failure(error)
                 raise HeadgateError(
                     f"Spark's driver cannot write to the home: {failure.sentence}",
+                    code=failure.reason.name,
                     remedy=failure.remedy,
                 ) from error
         return self
