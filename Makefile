@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup kernel ready demo demo-kafka demo-pulsar demo-visits demo-countries nexmark test test-quick test-long ui-screenshots docs docs-serve lint format soak soak-kafka \
+.PHONY: help setup kernel ready demo demo-kafka demo-pulsar demo-visits demo-countries nexmark test test-quick test-long ui-screenshots docs docs-serve dist release lint format soak soak-kafka \
 	soak-state soak-pulsar soak-joins soak-windows nemesis bench bench-lookup bench-windows bench-join bench-delta bench-jdbc \
 	bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability bench-latency bench-small-batch bench-home lock clean
 
@@ -212,6 +212,12 @@ bench-home: setup ## a batch with its home on a disk and in a bucket of moto's S
 
 bench-lookup: setup $(BENCH) ## two lookups over 4,000,000 orders: Headgate, Spark in Python, Java Flink
 	@$(BIN)/python -m bench.lookup
+
+dist: $(INSTALLED) ## build the sdist and the wheel of this working tree into dist/
+	@$(BIN)/python -m tools.release
+
+release: $(INSTALLED) ## build those of a tag, whose version and changelog must agree; TAG=v0.1.0
+	@$(BIN)/python -m tools.release --tag "$(TAG)"
 
 lock: ## resolve requirements/lock.txt anew from pyproject.toml and requirements/dev.txt
 	@echo "lock: resolving in a new environment (downloads pyspark)"

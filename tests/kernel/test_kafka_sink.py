@@ -19,7 +19,10 @@ from headgate import jvm
 from tests.class_archive import java_options
 from tests.kernel.kafka_support import MARKERS, Job, Kafka
 
-TASK_POINTS = ["before_transaction", "in_transaction", "after_transaction"]
+TASK_POINTS = [
+    "before_transaction", "transaction_begun", "before_marker", "in_transaction",
+    "after_transaction",
+]  # fmt: skip
 POINTS = [*TASK_POINTS, "before_sink", "after_sink"]
 
 
@@ -279,8 +282,8 @@ def test_should_write_once_when_attempts_of_a_task_die_before_in_and_after_its_t
     job: Job, kafka: Kafka
 ) -> None:
     a, b = kafka.topic(), kafka.topic()
-    # all three in one task, one attempt after the other: the fourth finds the batch out
-    _in_another_process(job, a, b, points=TASK_POINTS)
+    # all of them in one task, one attempt after the other: the last one finds the batch out
+    _in_another_process(job, a, b, points=TASK_POINTS, master="local[2,6]")
     assert kafka.ids(a) + kafka.ids(b) == [0, 2, 4, 6, 8, 1, 3, 5, 7, 9]
     assert {m["batch"] for m in kafka.markers(job.name).values()} == {1}
 
