@@ -172,7 +172,7 @@ class _Batch:
         place = Place.of(self.place.sink, self.place.name, table)
         context = rows.sparkSession.sparkContext
         tasks = context.parallelize(scans, min(len(scans), 4 * context.defaultParallelism))
-        rewrite = travelling(place, Rewriting(place, ours))
+        rewrite: Any = travelling(place, Rewriting(place, ours))
         made: list[Rewritten] = tasks.mapPartitions(rewrite).collect()
         return made
 

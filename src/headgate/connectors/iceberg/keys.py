@@ -28,28 +28,21 @@ def near(keys: pa.Table) -> BooleanExpression:
 
 def _near(name: str, values: Any) -> BooleanExpression:
     import pyarrow.compute as pc
-    from pyiceberg.expressions import (
-        AlwaysFalse,
-        And,
-        GreaterThanOrEqual,
-        In,
-        IsNull,
-        LessThanOrEqual,
-        Or,
-        Reference,
-    )
+    from pyiceberg import expressions
 
+    made: Any = expressions  # its predicates have more parameters than their types say
+    column = made.Reference(name)
     some = pc.unique(values.combine_chunks()).drop_null()
-    found: BooleanExpression = AlwaysFalse()
+    found: BooleanExpression = made.AlwaysFalse()
     if len(some) > _MOST:
         order = pc.array_sort_indices(some)
         least, most = (some[order[at].as_py()].as_py() for at in (0, -1))
-        found = And(
-            GreaterThanOrEqual(Reference(name), least), LessThanOrEqual(Reference(name), most)
-        )
+        found = made.And(made.GreaterThanOrEqual(column, least), made.LessThanOrEqual(column, most))
     elif len(some):
-        found = In(Reference(name), some.to_pylist())
-    return Or(IsNull(Reference(name)), found) if values.null_count else found
+        found = made.In(column, some.to_pylist())
+    if values.null_count:
+        found = made.Or(made.IsNull(column), found)
+    return found
 
 
 def others(rows: pa.Table, keys: pa.Table) -> Any:

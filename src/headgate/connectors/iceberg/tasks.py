@@ -33,7 +33,7 @@ class Place:
     @staticmethod
     def of(sink: str, name: str, table: Table) -> Place:
         """A table without its history, which may be long."""
-        past = {"snapshots": [], "snapshot_log": [], "metadata_log": []}
+        past: dict[str, Any] = {"snapshots": [], "snapshot_log": [], "metadata_log": []}
         return Place(sink, name, table.metadata.model_copy(update=past), table.io)
 
     def write(self, rows: pa.Table) -> list[Any]:
