@@ -39,8 +39,9 @@ _PARTS = {
 class KafkaSink(Sink):
     """A Kafka topic to write.
 
-    A record's value is the row as JSON. With a registry it has the `format` "avro" or "json" and
-    begins with the id of its schema. `value` can replace it (STRING or BINARY; null is a
+    A record's value is the row as JSON or, in the `format` "protobuf", as a message. With a
+    registry, the `format` can also be "avro", and the value begins with the id of its schema.
+    `value` can replace it (STRING or BINARY; null is a
     tombstone). Kafka's own partitioner chooses the partition by `key`. `headers` is a map,
     `timestamp` a TIMESTAMP. All exactly-once Kafka sinks of a job share one transaction per task
     and batch.
@@ -57,7 +58,7 @@ class KafkaSink(Sink):
     transaction_timeout: Duration = "10 minutes"
     headers: Expr | None = None
     timestamp: Expr | None = None
-    format: Literal["json", "avro"] = "json"
+    format: Literal["json", "avro", "protobuf"] = "json"
     options: Mapping[str, str] = field(default_factory=dict)
 
     @property
