@@ -559,9 +559,9 @@ def test_a_code_that_nobody_knows_is_still_a_failure() -> None:
 
 def test_the_page_of_failures_lists_every_reason() -> None:
     page = (Path(__file__).parents[1] / "docs" / "failures.md").read_text()
-    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    rows = [line for line in page.splitlines() if line.startswith("| <a id=")]
     assert rows == [
-        f"| `{reason.name}` | {reason.text} | {'yes' if reason.retryable else 'no'} | "
-        f"{reason.remedy} |"
+        f'| <a id="{reason.name.lower()}"></a>`{reason.name}` | {reason.text} '
+        f"| {'yes' if reason.retryable else 'no'} | {reason.remedy} |"
         for reason in Reason
     ]

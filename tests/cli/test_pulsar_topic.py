@@ -339,7 +339,8 @@ class TestWhereEverybodyMakesTopicsAndShowsATokenFirst:
             assert topic.run(verb) == 3
             err = capsys.readouterr().err
             assert err.startswith(f"error: there is no topic at {topic.address}: ")
-            assert err.endswith(f"create it with `headgate topic create {topic.address}`\n")
+            remedy = f"create it with `headgate topic create {topic.address}`"
+            assert err.endswith(f"{remedy} (headgate explain NOT_FOUND)\n")
 
     def test_should_let_in_whoever_has_the_token(
         self, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -167,7 +167,8 @@ def test_state_is_found_by_name_when_the_lookups_are_swapped(
     assert_truth(spark, data, home, ORDERS)
 
 
-@pytest.mark.slow
+# In part: brokers/test_sinks.py, where the batch died in the same process.
+@pytest.mark.long
 def test_a_changed_graph_is_refused_while_a_batch_is_out_but_not_committed(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -59,19 +59,32 @@ def take(browser: Browser, address: str, names: list[tuple[str, str]]) -> None:
     picture(page, address, "/ui/jobs/failed/exceptions", "ui-exceptions", names, height=760)
     stop = "/ui/jobs/running/actions/stop"
     picture(page, address, stop, "ui-stop", names, height=560)
+    picture(page, address, "/ui/jobs/crashed/logs", "ui-logs", names, height=560)
+    page.goto(f"{address}/ui/jobs/running/checkpoints/history")
+    newest = page.locator("tbody th a").first.get_attribute("href") or ""
+    part = "section:has(#timeline-title)"
+    picture(page, address, newest, "ui-timeline", names, height=900, part=part)
     dark = browser.new_context(viewport={"width": 400, "height": 800}, color_scheme="dark")
     picture(dark.new_page(), address, "/ui/jobs/running", "ui-narrow", names, height=900)
 
 
 def picture(
-    page: Page, address: str, path: str, name: str, names: list[tuple[str, str]], *, height: int
+    page: Page,
+    address: str,
+    path: str,
+    name: str,
+    names: list[tuple[str, str]],
+    *,
+    height: int,
+    part: str | None = None,
 ) -> None:
-    """One picture of the upper part of a page."""
+    """One picture of the upper part of a page, or of a part of it."""
     page.goto(address + path)
     page.evaluate(_RENAME, [list(pair) for pair in names])
     width = (page.viewport_size or {"width": 1280})["width"]
     page.set_viewport_size({"width": width, "height": height})
-    page.screenshot(path=IMAGES / f"{name}.png")
+    shown = page.locator(part) if part else page
+    shown.screenshot(path=IMAGES / f"{name}.png")
     print(f"screenshots: {name}.png, {(IMAGES / f'{name}.png').stat().st_size // 1024} KB")
 
 

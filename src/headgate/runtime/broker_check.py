@@ -137,6 +137,7 @@ def problem(step: Step, finding: Finding) -> HeadgateError:
     kind = NotFoundError if missing else HeadgateError
     return kind(
         finding.text,
+        code=finding.reason.name,
         step=step.id,
         remedy=missing_topic(finding.about) if missing else finding.reason.remedy,
         location=location_of(step),
