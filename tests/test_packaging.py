@@ -30,6 +30,12 @@ build-backend = "hatchling.build"
 name = "small"
 version = "1.2.0"
 """
+PAGES = (
+    "templates/base.html",
+    "static/headgate.js",
+    "static/uplot/uPlot.iife.min.js",
+    "static/uplot/LICENSE",
+)
 DUMMY = """package org.apache.spark.sql.headgate
 import org.apache.spark.sql.catalyst.expressions.Expression
 object Dummy { def text(expression: Expression): String = expression.sql }
@@ -114,7 +120,7 @@ def test_the_wheel_carries_the_kernel_the_types_and_the_entry_points(tmp_path: P
     assert "headgate/resources/kafka-log4j2.properties" in names
     assert [name for name in names if name.startswith("headgate/brokers/locks/kafka-")]
     assert [name for name in names if name.startswith("headgate/jvm/locks/kafka-")]
-    pages = {f"headgate/ui/pages/{name}" for name in ("templates/base.html", "static/headgate.js")}
+    pages = {f"headgate/ui/pages/{name}" for name in PAGES}
     assert pages <= set(names)
     assert "headgate = headgate.cli.main:main" in text
     assert "headgate = headgate.testing.plugin" in text

@@ -51,7 +51,7 @@ def test_a_killed_drivers_last_batches_come_from_its_records(run: RunHome) -> No
     writer.event("started", now())
     for id in range(4):
         writer.checkpoint(batch(run, id))
-    until(lambda: kept(run).batches == 4, str)
+    until(lambda: run.files.list(f"{run.job.path}/metrics") and kept(run).batches == 4, str)
     alive = False  # from here on it does nothing
     batch(run, 4)
     batch(run, 5)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 import random
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from headgate.home.files import write_json
 from headgate.home.latency import bucket_of
 from headgate.home.layout import Home
 from headgate.home.metric_files import MetricFiles
 from headgate.home.metric_log import MetricLog
+from headgate.home.model import EventRecord
 from headgate.home.points import Gauge, Point
-from tests.ui.small_home import JOB, small_home
 
+JOB = "store"
 HOUR, DAY = 3600, 86_400
 END = 1_767_268_800
 """When its last batch ended: noon in UTC."""
@@ -23,18 +27,28 @@ RATE = 400
 
 
 def metrics_home(folder: Path, *, days: float = 8) -> Home:
-    """The hand-written home with metrics of a batch a second, up to a fixed time."""
-    home = small_home(folder)
+    """A job with metrics of a batch a second, up to a fixed time."""
+    home = Home(folder)
     job = home.job(JOB)
-    log, draw = MetricLog(MetricFiles(job.files, job.path)), random.Random(3)
-    marks = {
-        STOPPED[0]: "crashed",
-        STOPPED[1]: "started",
-        FAILED: "failed",
-        FAILED + 40: "restarted",
-    }
-    second = END - days * DAY
-    log.add(second, Point(marks={"started": 1}))
+    run = job.new_run(
+        graph=_graph(), graph_fingerprint="f", parallelism=2, params={}, versions={}, code={}
+    )
+    job.set_current(run.id)
+    began = END - int(days * DAY)
+    marks = {began: "started", FAILED: "failed", FAILED + 40: "restarted", END - 1: "finished"}
+    if days * DAY > END - STOPPED[0]:
+        marks |= {STOPPED[0]: "crashed", STOPPED[1]: "started"}
+    for number, at in enumerate(sorted(marks), 1):
+        if marks[at] != "crashed":  # a driver that is gone says nothing
+            event = EventRecord(marks[at], datetime.fromtimestamp(at, UTC), {"how": "resumed"})
+            path = f"{run.path}/events/{number:010d}-{event.kind}.json"
+            write_json(run.files, path, event.to_json())
+    _write_metrics(MetricLog(MetricFiles(job.files, job.path)), began, marks)
+    return home
+
+
+def _write_metrics(log: MetricLog, began: int, marks: dict[int, str]) -> None:
+    draw, second = random.Random(3), began
     while second < END:
         step = 1 if second >= END - 2 * HOUR else 30
         if second in marks:
@@ -45,7 +59,20 @@ def metrics_home(folder: Path, *, days: float = 8) -> Home:
             log.flush()
         second += step
     log.flush()
-    return home
+
+
+def _graph() -> dict[str, Any]:
+    def step(id: str, kind: str, inputs: list[str]) -> dict[str, Any]:
+        return {
+            "id": id, "kind": kind, "named": True, "schema": "struct<>", "stateful": False,
+            "inputs": [{"step": name, "output": "out"} for name in inputs],
+            "outputs": [] if kind == "sink" else ["out"], "operator_id": None, "state_schema": "",
+            "detail": {"address": f"log:{id}"}, "location": None, "stores": [],
+        }  # fmt: skip
+
+    sinks = [step(name, "sink", ["orders"]) for name in ("even", "odd", "malformed")]
+    steps = [step("orders", "source", []), *sinks]
+    return {"job": JOB, "sources": ["orders"], "warnings": [], "steps": steps}
 
 
 def _point(draw: random.Random, second: float, step: int) -> Point:

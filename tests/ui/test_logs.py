@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from headgate.home.log_lines import LONGEST, WINDOW, LogFilter, read_back, read_on
+from headgate.home.log_lines import LONGEST, WINDOW, LogFilter, read_back, read_on, tail
 from headgate.ui.app import create_app
 from tests.ui.small_home import EVIL, JOB, LOG, log_of, small_home
 
@@ -79,6 +79,13 @@ def test_a_log_larger_than_memory_opens_at_its_end(tmp_path: Path) -> None:
     hole = read_back(file, before=part.lines[0].at - 1, limit=5)
     (line,) = hole.lines
     assert line.cut and len(line.text) == LONGEST and hole.start >= (1 << 40) - WINDOW
+
+
+@pytest.mark.parametrize("count", [0, 1, 20, 900, 29_999, 10**6])
+def test_the_command_line_prints_as_many_of_the_last_lines(large: Path, count: int) -> None:
+    text, end = tail(large, count)
+    assert end == large.stat().st_size
+    assert text.splitlines() == (large.read_text().splitlines()[-count:] if count else [])
 
 
 def test_a_line_without_an_end_comes_again_when_it_has_one(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -140,6 +141,19 @@ def read_on(file: Path, *, after: int, limit: int, of: LogFilter = EVERY_LINE) -
             return LogPart(tuple(found), after, line.at, size)
         found.append(line)
     return LogPart(tuple(found), after, read.end, size)
+
+
+def tail(file: Path, lines: int) -> tuple[str, int]:
+    """The last lines as they are, and the byte behind them; reads only as much as they need."""
+    with file.open("rb") as stream:
+        start = end = stream.seek(0, os.SEEK_END)
+        data = b""
+        while start and lines and data.count(b"\n") <= lines:
+            start = max(0, start - _FIRST - len(data))  # twice as much each time
+            stream.seek(start)
+            data = stream.read(end - start)
+    text = data.decode("utf-8", "replace")
+    return ("".join(text.splitlines(keepends=True)[-lines:]) if lines else ""), end
 
 
 def masked_text(file: Path) -> Iterator[str]:

@@ -33,6 +33,8 @@ _ASLEEP_SECONDS = 30.0
 """A driver that has not looked for so long was frozen, or its machine slept."""
 _CATCH_UP = 350
 """Records that are read at a start at most: as many as are files."""
+_MOST_WAITING = 10_000
+"""News that are kept while the home cannot be read."""
 _LAST_SECONDS = 5.0
 """How long the end of a job waits for the last write."""
 
@@ -112,14 +114,15 @@ class MetricWriter:
 
     def _work(self) -> None:
         book: _Book | None = None
-        waiting: deque[_News] = deque()
+        waiting: deque[_News] = deque(maxlen=_MOST_WAITING)
         over = False
         while not over:
             over = self._end.wait(self._every)
             with suppress(queue.Empty):
                 while True:
                     waiting.append(self._news.get_nowait())
-            with suppress(HeadgateError):  # a full disk or a store that is away: tried again
+            # a full disk, or a store that is away: tried again
+            with suppress(HeadgateError, OSError):
                 if self._ours():
                     book = book or _Book(self._job)
                     while waiting:

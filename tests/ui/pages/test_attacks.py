@@ -94,10 +94,10 @@ def test_pages_keep_to_the_policy_and_load_only_what_is_here(client: TestClient)
         assert reader.inline == [], path
         loads |= reader.loads
     assert {load.partition("?")[0] for load in loads} == {
-        f"/static/{file.name}" for file in STATIC.iterdir()
+        f"/static/{file.relative_to(STATIC).as_posix()}" for file in STATIC.rglob("*.*")
     }
     for asset in loads:
-        assert re.fullmatch(r"/static/[a-z.]+\?[0-9a-f]{10}", asset), asset
+        assert re.fullmatch(r"/static/[A-Za-z./]+\?[0-9a-f]{10}", asset), asset
         assert client.get(asset).status_code == 200
 
 

@@ -80,6 +80,18 @@ def test_a_box_tells_rows_state_watermark_load_and_outputs_that_nobody_reads() -
     assert drawn["orders"] == ["orders", "source · log:orders", "out 1,000"]
 
 
+def test_a_box_has_a_word_for_each_colour() -> None:
+    nodes = (
+        Node("calm", "where", busy=0.05, skew=0.1, level="ok"),
+        Node("busy", "where", busy=0.6, skew=0.3, level="high"),
+        Node("late", "where", busy=0.05, level="high"),
+    )
+    drawn = boxes(draw(Drawing(nodes, ()), "loads"))
+    assert drawn["calm"][2:] == ["busy 5 % OK"]
+    assert drawn["busy"][2:] == ["busy 60 % HIGH", "skew 30 % LOW"]
+    assert drawn["late"][2:] == ["busy 5 % OK", "load HIGH"]
+
+
 def test_edges_tell_their_rows_and_those_of_side_outputs_look_different() -> None:
     root = ET.fromstring(draw(store(), "store"))
     paths = [p.get("class") for p in root.iter(f"{SVG}path") if p.get("marker-end")]

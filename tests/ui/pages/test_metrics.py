@@ -10,9 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Locator, expect
 
 from tests.ui.homes import Homes
-from tests.ui.metrics_home import END, FAILED, HOUR, STOPPED, metrics_home
+from tests.ui.metrics_home import END, FAILED, HOUR, JOB, STOPPED, metrics_home
 from tests.ui.pages.conftest import Eyes, looking, serving
-from tests.ui.small_home import JOB
 
 PAGE = f"/ui/jobs/{JOB}/metrics"
 

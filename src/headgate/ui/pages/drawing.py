@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from markupsafe import Markup, escape
 
+from headgate.ui.model.load import level, skew_level
 from headgate.ui.model.roles import Role, shape_of
 from headgate.ui.pages.layout import Spacing, lay_out
 from headgate.ui.pages.words import count, moment, percent, short, short_front, size
@@ -188,19 +189,20 @@ def _texts(node: Node) -> list[tuple[str, str, datetime | None]]:
         lines.append(("state", f"state {count(node.state_rows)} rows{held}", None))
     if node.watermark is not None:
         lines.append(("watermark", "watermark", node.watermark))
-    if load := _load(node):
-        lines.append(("level", load, None))
+    lines += [("level", text, None) for text in _load(node)]
     return lines
 
 
-def _load(node: Node) -> str:
-    """How busy it is and how uneven, in words."""
-    word = node.level.upper()
-    figures = [f"{name} {percent(share)}" for name, share in (("busy", node.busy),
-               ("skew", node.skew)) if share is not None]  # fmt: skip
-    if not figures:
-        return f"load {word}" if word else ""
-    return " · ".join([*([word] if word else []), *figures])
+def _load(node: Node) -> list[str]:
+    """How busy it is, and how uneven if that is worth a word; every colour has its word."""
+    found, words = [], {""}
+    if node.busy is not None:
+        words.add(word := level(node.busy))
+        found.append(f"busy {percent(node.busy)} {word}")
+    if node.skew is not None and (word := skew_level(node.skew)) != "OK":
+        words |= {word, "LOW"}  # it alone colours a box no more than that
+        found.append(f"skew {percent(node.skew)} {word}")
+    return found if node.level.upper() in words else [*found, f"load {node.level.upper()}"]
 
 
 def _kind(node: Node) -> str:
