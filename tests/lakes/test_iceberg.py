@@ -252,6 +252,6 @@ def test_what_cannot_work_is_refused_when_the_job_is_built(monkeypatch: pytest.M
 
     with pytest.raises(hg.GraphError, match="this sink cannot delete or replace a row"):
         changes.build(check_connectors=False)
-    monkeypatch.setattr("headgate.connectors.iceberg.sink.find_spec", lambda name: None)
+    monkeypatch.setattr("headgate.connectors.extras.has_extra", lambda name: False)
     with pytest.raises(hg.UsageError, match=r"pip install 'headgate\[iceberg\]'"):
         hg.IcebergSink("a.t").need_client(None)  # type: ignore[arg-type]

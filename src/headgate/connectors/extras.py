@@ -7,10 +7,15 @@ from typing import Literal
 
 from headgate.base.errors import UsageError
 
-_PACKAGES = {"kafka": ("confluent_kafka", "confluent-kafka"), "pulsar": ("pulsar", "pulsar-client")}
+Extra = Literal["iceberg", "kafka", "pulsar"]
+_PACKAGES = {
+    "iceberg": ("pyiceberg", "pyiceberg"),
+    "kafka": ("confluent_kafka", "confluent-kafka"),
+    "pulsar": ("pulsar", "pulsar-client"),
+}
 
 
-def has_extra(name: Literal["kafka", "pulsar"]) -> bool:
+def has_extra(name: Extra) -> bool:
     """Whether the client that an extra brings is installed.
 
     >>> has_extra("kafka")
@@ -19,7 +24,7 @@ def has_extra(name: Literal["kafka", "pulsar"]) -> bool:
     return importlib.util.find_spec(_PACKAGES[name][0]) is not None
 
 
-def need_extra(name: Literal["kafka", "pulsar"], what: str) -> None:
+def need_extra(name: Extra, what: str) -> None:
     """Raise unless the client that an extra brings is installed.
 
     >>> need_extra("pulsar", "the source pulsar://localhost:6650/orders")

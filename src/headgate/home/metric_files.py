@@ -121,15 +121,14 @@ class Segment:
         start = _second(data["start"])
         groups = [tuple(map(str, sinks)) for sinks in data["sinks"]]
         marks = data["marks"]
-        columns = [data[name] for name in _COUNTS]
         gauges = {name: data[name] for name in GAUGES if name in data}
         points = {}
         for n, at in enumerate(data["at"]):
             points[int(start) + at * width.seconds] = Point(
-                *(column[n] for column in columns),
-                {name: _gauge(of[n]) for name, of in gauges.items() if of[n]},
-                {groups[int(key)]: _unpacked(of) for key, of in data["latency"][n].items()},
-                marks.get(str(n)) or {},
+                **{name: data[name][n] for name in _COUNTS},
+                gauges={name: _gauge(of[n]) for name, of in gauges.items() if of[n]},
+                latency={groups[int(key)]: _unpacked(of) for key, of in data["latency"][n].items()},
+                marks=marks.get(str(n)) or {},
             )
         return Segment(
             width, int(start), _second(data["until"]), points,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from typing import Any, Literal
 
 from pyspark.sql import SparkSession
@@ -17,10 +16,11 @@ from pyspark.sql.types import (
 )
 
 from headgate.base.coded import CodedFailure
-from headgate.base.errors import GraphError, UsageError
+from headgate.base.errors import GraphError
 from headgate.base.secrets import protect_settings
 from headgate.connectors.base import Expr, Finding, Sink, SinkSpec
 from headgate.connectors.columns import check_columns, names_of
+from headgate.connectors.extras import need_extra
 from headgate.connectors.iceberg.batch import BatchWrite
 from headgate.connectors.iceberg.columns import check_types, fitted
 from headgate.connectors.iceberg.failures import explained
@@ -122,13 +122,13 @@ class IcebergSink(Sink):
         return made
 
     def need_client(self, spark: SparkSession) -> None:
-        if find_spec("pyiceberg") is None:
-            raise UsageError(
-                f"the sink {self.describe()} needs the package pyiceberg",
-                remedy="pip install 'headgate[iceberg]', where the job's tasks run, too",
-            )
+        self._need_package()
+
+    def _need_package(self) -> None:
+        need_extra("iceberg", f"the sink {self.describe()}")
 
     def live(self, spark: SparkSession) -> Sequence[Finding]:
+        self._need_package()
         about = self.describe()
         table = self._lake("")
         try:
