@@ -89,6 +89,14 @@ def test_metrics_are_those_of_the_newest_checkpoint(
     assert ["records", "behind", "10"] in lines
     assert ["state", "users_lookup", "50,000", "rows", "9.1", "MiB"] in lines
 
+    assert invoke(["metrics", "store", "--over", "all", "--home", str(tmp_path), "--json"]) == 0
+    steps = json.loads(capsys.readouterr().out)["steps"]
+    assert [step["batch_ms"] for step in steps if step["batch_ms"] is not None] == [410.0]
+    assert invoke(["metrics", "store", "--over", "1h", "--home", str(tmp_path)]) == 0
+    assert "9.1 MiB" in capsys.readouterr().out
+    assert invoke(["metrics", "store", "--over", "2h", "--home", str(tmp_path)]) == 2
+    capsys.readouterr()
+
 
 def test_errors_say_what_went_wrong_and_what_became_of_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

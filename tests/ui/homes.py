@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from headgate.connectors.log.files import Record, TopicFiles
 from headgate.home.layout import Home
 from headgate.home.operations import Operations
+from headgate.home.run_logs import new_log
 from headgate.runtime.run import run
 from headgate.runtime.signals import StopRequest
 from headgate.runtime.status import job_status
@@ -186,7 +187,8 @@ def homes(folder: Path, spark: SparkSession) -> Iterator[Homes]:
     names = ("crashed", "stopped", "restored", "running", "failed")
     data = {name: Data(folder / name) for name in names}
     data["crashed"].send(50)
-    victim = _start_process(home, data["crashed"], folder / "crashed.log")
+    log = new_log(Home(home).job("crashed"))
+    victim = _start_process(home, data["crashed"], log)
     try:
         _failed(home, data["failed"], spark)
         _restored(home, data["restored"], spark)
@@ -195,8 +197,8 @@ def homes(folder: Path, spark: SparkSession) -> Iterator[Homes]:
         running = Running("running", home, data["running"], spark)
         running.until_processed(30)
         until(lambda: processed(home, "crashed") == 50 or victim.poll() is not None,
-              lambda: (folder / "crashed.log").read_text())  # fmt: skip
-        assert victim.poll() is None, (folder / "crashed.log").read_text()
+              lambda: log.read_text())  # fmt: skip
+        assert victim.poll() is None, log.read_text()
         os.kill(victim.pid, signal.SIGKILL)
         victim.wait()
         found = Homes(home, data, running)

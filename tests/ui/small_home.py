@@ -15,6 +15,7 @@ from headgate.home.operations import Operations
 EVIL = "\"><script>alert('name')</script>"
 EVIL_ROW = "<img src=x onerror=alert('row')>"
 JOB = "store"
+LOG = "20260101T000000.000000Z.log"
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -37,9 +38,17 @@ def small_home(folder: Path, *, checkpoints: int = 3) -> Home:
     run.add_event("failed", reason="USER_CODE", message=f"it said {EVIL}", step=EVIL,
                   remedy=EVIL, batch=checkpoints, frames=[f'File "app.py", {EVIL}'],
                   gives_up="the job has no restart strategy")  # fmt: skip
+    log = log_of(folder)
+    log.parent.mkdir()
+    log.write_text(f"03:04:05 it said {EVIL}\nWARN db_password=hunter2 is short\n")
     operation = Operations(job).request("savepoint", {"label": "x"})
     Operations(job).end(operation.id, "failed", message=EVIL)
     return home
+
+
+def log_of(folder: Path) -> Path:
+    """Its only log file."""
+    return folder / "home" / "jobs" / JOB / "logs" / LOG
 
 
 def _graph(folder: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
@@ -20,7 +21,12 @@ from headgate.home.files import LocalFiles
 from headgate.home.layout import Home
 from headgate.runtime.lease import Lease
 from headgate.ui.app import create_app
+from tests.browser import browser
 from tests.ui.long_home import FAILURES, JOB, ROWS, long_home
+from tests.ui.pages.conftest import looking, serving
+from tests.ui.pages.looks import fits_and_is_accessible
+
+__all__ = ["browser"]
 
 pytestmark = pytest.mark.slow
 CHECKPOINTS = 200_000
@@ -141,3 +147,19 @@ def test_first_answers_do_not_read_a_long_history(
     assert samples["headgate_checkpoint_duration_seconds_count", None] == CHECKPOINTS
     assert samples["headgate_checkpoint_duration_seconds_bucket", "0.25"] == CHECKPOINTS
     assert samples["headgate_job_restarts_total", None] == FAILURES
+
+
+def test_pages_of_a_long_history_fit_and_are_accessible(home: Path, browser: Browser) -> None:
+    checkpoints = f"/ui/jobs/{JOB}/checkpoints"
+    with serving(home) as address, looking(browser, address) as eyes:
+        for path in (
+            "/ui/jobs",
+            f"/ui/jobs/{JOB}",
+            checkpoints,
+            f"{checkpoints}/history",
+            f"{checkpoints}/history?before=100100",
+            f"{checkpoints}/summary",
+            f"/ui/jobs/{JOB}/exceptions",
+        ):
+            eyes.open(path)
+            fits_and_is_accessible(eyes, path)

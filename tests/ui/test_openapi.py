@@ -19,10 +19,10 @@ from starlette.testclient import TestClient
 
 from headgate.ui.access import Access
 from headgate.ui.app import create_app
-from headgate.ui.rest import acting, reading, state
-from tests.ui.small_home import JOB, small_home
+from headgate.ui.rest import acting, logs, reading, state
+from tests.ui.small_home import JOB, LOG, small_home
 
-KNOWN = {"job": JOB, "checkpoint": 1, "step": "out", "action": "stop", "label": "x"}
+KNOWN = {"job": JOB, "checkpoint": 1, "step": "out", "action": "stop", "label": "x", "file": LOG}
 GENERATED = [
     (path, method)
     for path, methods in schemathesis.openapi.from_asgi(
@@ -79,7 +79,7 @@ def _check(strategy: Any, change: Callable[[Any], None]) -> None:
 def test_every_route_is_described(app: Starlette) -> None:
     with _client(app) as client:
         described = client.get("/openapi.json").json()["paths"]
-    parts = (reading, state, acting)
+    parts = (reading, state, logs, acting)
     served = {getattr(route, "path", "") for part in parts for route in part.router.routes}
     assert all(path.startswith("/jobs") for path in served)
     assert served == set(described)

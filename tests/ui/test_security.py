@@ -15,7 +15,7 @@ from headgate.home.audit import audit
 from headgate.home.layout import Home
 from headgate.ui.access import COOKIE, Access
 from headgate.ui.app import create_app
-from tests.ui.small_home import EVIL, EVIL_ROW, JOB, small_home
+from tests.ui.small_home import EVIL, EVIL_ROW, JOB, LOG, small_home
 
 TOKEN = "a-token-that-is-long-enough"
 READ_TOKEN = "another-token-for-those-who-look"
@@ -56,7 +56,7 @@ def gets(found: TestClient) -> list[str]:
     """Every path of the description that is read, with the ids of the small home."""
     paths = found.get("/openapi.json").json()["paths"]
     ids = {"{job}": JOB, "{checkpoint}": "1", "{step}": "out", "{action}": "stop",
-           "{operation}": "op-000000", "{label}": "x"}  # fmt: skip
+           "{operation}": "op-000000", "{label}": "x", "{file}": LOG}  # fmt: skip
     made = []
     for path, methods in paths.items():
         for part, value in ids.items():
@@ -111,7 +111,10 @@ def test_no_id_leads_out_of_the_home(open_client: TestClient, id: str) -> None:
 def test_texts_of_others_arrive_as_data_and_nothing_else(open_client: TestClient) -> None:
     for path in gets(open_client):
         answer = open_client.get(path)
-        if answer.status_code == 200:
+        if path.endswith("/text"):  # a file to be saved, which no browser shows
+            assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+            assert answer.headers["content-disposition"].startswith("attachment; ")
+        elif answer.status_code == 200:
             assert answer.headers["content-type"] == "application/json"
             answer.json()
         assert answer.headers["x-content-type-options"] == "nosniff"

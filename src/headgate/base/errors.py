@@ -97,7 +97,7 @@ class HeadgateError(Exception):
 
 
 class StorageError(HeadgateError):
-    """A file of the home could not be read or written: its disk or store is in trouble.
+    """A file of the home could not be read or written, because of its disk or store.
 
     >>> from headgate.home.files import open_files
     >>> open_files("/dev/null/home").write_text("job.json", "{}")
@@ -121,7 +121,7 @@ class UsageError(HeadgateError):
 
 
 class GraphError(HeadgateError):
-    """The job's graph is not valid; nothing was started.
+    """The job's graph is not valid. Nothing was started.
 
     >>> hg.sliding("1 minute", every="1 hour")
     Traceback (most recent call last):
@@ -133,7 +133,7 @@ class GraphError(HeadgateError):
 
 
 class NotFoundError(HeadgateError):
-    """A job, topic, file or snapshot that is not there.
+    """A job, topic, file or snapshot does not exist.
 
     >>> hg.start(store, home="home", restore="sp:before_v2").wait()
     Traceback (most recent call last):
@@ -160,7 +160,7 @@ class RefusedError(HeadgateError):
 
 
 class JobFailedError(HeadgateError):
-    """The job ran and stopped with a failure.
+    """The job ran and failed.
 
     >>> try:
     ...     _ = job_driver(store).send("orders", "not JSON").run()

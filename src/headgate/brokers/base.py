@@ -108,6 +108,7 @@ class LocalBroker(ABC):
         3. The process starts in a session of its own and is written down in `broker.json`.
         4. It waits until the broker says who it is.
         """
+        self._need()
         record = read_record(self._files)
         jars = [] if record and record.alive else fetch(self.lock, quiet=quiet)
         with self._files.locked("broker.lock", timeout=timeout + 2 * _STOP_SECONDS):
@@ -152,6 +153,9 @@ class LocalBroker(ABC):
     @abstractmethod
     def _serves(self, record: BrokerRecord) -> bool:
         """Whether this very broker takes requests: another one may have its port meanwhile."""
+
+    def _need(self) -> None:  # noqa: B027 - most kinds need no package
+        """Raise if a package is missing without which nobody sees that the broker serves."""
 
     def _ports(self, port: int) -> dict[str, int]:
         """The ports that follow from the first one, by name."""

@@ -15,6 +15,7 @@ from headgate.base.errors import HeadgateError
 from headgate.brokers.base import LOCKS, RESOURCES, LocalBroker
 from headgate.brokers.kafka_cluster import describe_cluster
 from headgate.brokers.process import HOST, BrokerRecord
+from headgate.connectors.extras import need_extra
 from headgate.jvm.java import find_java
 from headgate.jvm.spark_jars import find_spark_jars
 
@@ -65,6 +66,9 @@ class KafkaBroker(LocalBroker):
     kind = "kafka"
     release = RELEASE
     lock = LOCK
+
+    def _need(self) -> None:
+        need_extra("kafka", "a Kafka broker on this machine")
 
     def _others(self) -> dict[str, int | None]:
         return {"controller": None}

@@ -51,7 +51,7 @@ class BrokerState(StrEnum):
 
 
 class NotInTimeError(HeadgateError):
-    """A broker does not answer yet; what was begun goes on.
+    """A broker does not answer yet. What was begun continues.
 
     >>> int(NotInTimeError("the broker does not answer").exit_code)
     4

@@ -17,6 +17,7 @@ from headgate.base.secrets import redact
 from headgate.cli.common import Ui, command
 from headgate.cli.control import JobArgument
 from headgate.home.layout import JobHome
+from headgate.home.log_lines import tail
 from headgate.home.run_logs import logs
 from headgate.runtime.detached import start_detached
 from headgate.runtime.lease import is_live
@@ -93,17 +94,13 @@ def show_logs(
             f"job '{home.name}' has no log: what it prints goes to the terminal that started it",
             remedy="start it with headgate run APP --detach",
         )
-    text = files[-1].read_text(encoding="utf-8", errors="replace")
-    last = text.splitlines(keepends=True)[-lines:] if lines else []
+    last, end = tail(files[-1], lines)
     if ui.json:
-        ui.data(
-            {"job": home.name, "log": str(files[-1]), "lines": [s.rstrip("\n") for s in last]},
-            lambda: "",
-        )
+        ui.data({"job": home.name, "log": str(files[-1]), "lines": last.splitlines()}, lambda: "")
         return
-    print(redact("".join(last)), end="", flush=True)
+    print(redact(last), end="", flush=True)
     if follow:
-        for part in _news(home, files[-1], len(text.encode())):
+        for part in _news(home, files[-1], end):
             print(redact(part), end="", flush=True)
 
 

@@ -204,7 +204,7 @@ def run_job(
     where = f"ck:{outcome.checkpoint}" if outcome.checkpoint is not None else "no checkpoint"
     ui.say(
         f"job {outcome.job} {outcome.how} after {took} at {where} of run {outcome.run} "
-        f"({outcome.checkpoints} checkpoints)"
+        f"({outcome.checkpoints} checkpoint{'s' * (outcome.checkpoints != 1)})"
     )
     ui.data(
         {

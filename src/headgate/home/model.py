@@ -13,6 +13,7 @@ from headgate.base.secrets import redacted
 from headgate.base.topic_ids import TopicIds
 from headgate.home.event_time import EventTimeRecord
 from headgate.home.latency import LatencyRecord
+from headgate.home.stages import StageRecord
 from headgate.home.tally import Tally
 from headgate.home.times import from_iso, to_iso
 
@@ -309,6 +310,8 @@ class CheckpointRecord:
     """Of the run up to this checkpoint; nothing in a record of an older Headgate."""
     latency: LatencyRecord | None = None
     """How long its records took; nothing in a record of an older Headgate."""
+    stages: tuple[StageRecord, ...] = ()
+    """Where its time went, as far as Spark had told; nothing in a record of an older Headgate."""
 
     @property
     def watermark_after(self) -> datetime | None:
@@ -335,6 +338,7 @@ class CheckpointRecord:
             "event_time": self.event_time.to_json() if self.event_time else None,
             "tally": self.tally.to_json() if self.tally else None,
             **({"latency": self.latency.to_json()} if self.latency else {}),
+            **({"stages": [stage.to_json() for stage in self.stages]} if self.stages else {}),
         }
 
     @staticmethod
@@ -360,6 +364,7 @@ class CheckpointRecord:
             event_time=EventTimeRecord.from_json(time) if time else None,
             tally=Tally.from_json(tally) if tally else None,
             latency=LatencyRecord.from_json(data["latency"]) if data.get("latency") else None,
+            stages=tuple(map(StageRecord.from_json, data.get("stages") or ())),
         )
 
 

@@ -27,11 +27,11 @@ class JobQuery(StreamingQuery):
     def progress_after(self, batch: int, triggered: str) -> list[dict[str, Any]]:
         """What was reported after the trigger of that number and time, oldest first.
 
+        Each has `stages`: those of the batch that Spark has told of, see `StageTimes.scala`.
         PySpark's `recentProgress` reads all of the last thousand reports, each with a call.
         """
         reports = self._api.progressAfter(self._jsq, batch, triggered)
-        found: list[dict[str, Any]] = json.loads(reports)
-        return found
+        return [{**one["progress"], "stages": one["stages"]} for one in json.loads(reports)]
 
 
 def settings(spark: SparkSession) -> dict[str, str]:

@@ -19,6 +19,7 @@ from headgate.home.layout import RunHome
 from headgate.home.model import CheckpointRecord, Counts, Offset, SourceOffsets
 from headgate.home.read.counts import CHANGES, table_rows, tables_of
 from headgate.home.read.run import tally_of_records
+from headgate.home.stages import stages_of_batch
 from headgate.home.tally import Tally
 from headgate.home.times import from_iso, from_ms
 from headgate.snapshots.spark_log import committed_batches, read_entry
@@ -134,6 +135,7 @@ class Recorder:
             watermark=journal.watermark,
             event_time=time,
             latency=journal.latency,
+            stages=stages_of_batch(progress.get("stages") or [], triggered),
         )
 
     def _recovered(self, batch: int) -> CheckpointRecord:
@@ -271,6 +273,7 @@ def forked_record(
         type="forked",
         tally=Tally(),
         latency=None,
+        stages=(),
         rows={},
         totals=_added({s: m for s, m in parent.totals.items() if s in kept}, gone),
         state=state,

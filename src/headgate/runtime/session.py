@@ -144,7 +144,7 @@ def make_session(
     settings = for_the_context(
         given,
         {**conf, MASTER: where},
-        kernel=(bring_kernel() and None) if "K" in os.environ.get("HGX", "") else bring_kernel(),
+        kernel=bring_kernel(),
         launched=launched,
     )
     if parallelism is not None:

@@ -79,13 +79,16 @@ _LOCAL = {
     "spark.broadcast.compress": "false",
     "spark.broadcast.checksum": "false",
 }
+# ... and keeps of each task, for pages and for its status tracker; of a cluster we ask the tracker.
+_NO_STATUS = {"spark.headgate.status.listeners": "false"}
 
 
 def setting_origin(name: str) -> str | None:
     """Who has set one of Spark's settings: Headgate, by default or for good; nobody of us: None."""
     if name in FIXED or name == EXTENSIONS:
         return "headgate"
-    return "default" if name in {*_DEFAULTS, *_JVM_DEFAULTS, *_LOCAL, *_NO_PAGES} else None
+    ours = {*_DEFAULTS, *_JVM_DEFAULTS, *_LOCAL, *_NO_PAGES, *_NO_STATUS}
+    return "default" if name in ours else None
 
 
 def refuse_conflicts(given: Mapping[str, str], *, where: str = "") -> None:
@@ -130,10 +133,12 @@ def for_the_context(
     """
     given = {**effective, **conf}
     settings = {name: value for name, value in conf.items() if name not in (JARS, EXTENSIONS)}
+    local, pages = given[MASTER].startswith("local["), given.get("spark.ui.enabled") == "true"
     defaults = {
         **_DEFAULTS,
-        **({} if given.get("spark.ui.enabled") == "true" else _NO_PAGES),
-        **(_LOCAL if given[MASTER].startswith("local[") else {}),
+        **({} if pages else _NO_PAGES),
+        **(_LOCAL if local else {}),
+        **(_NO_STATUS if local and not pages else {}),
     }
     settings |= {name: value for name, value in defaults.items() if name not in given}
     settings |= FIXED

@@ -27,7 +27,7 @@ from headgate.ui.access import Access
 from headgate.ui.actions import Actions
 from headgate.ui.metrics import metrics_page
 from headgate.ui.model import Model
-from headgate.ui.rest import acting, errors, reading, state
+from headgate.ui.rest import acting, errors, logs, reading, state
 from headgate.ui.rest.openapi import DESCRIPTION, describe, operation_id
 from headgate.ui.security import Gate
 from headgate.ui.session import login, logout
@@ -67,7 +67,7 @@ def create_app(
             Exception: errors.unexpected,
         },
     )
-    for part in (reading, state, acting):
+    for part in (reading, state, logs, acting):
         app.include_router(part.router)
     app.openapi = partial(describe, app)  # type: ignore[method-assign]
     app.state.model = model

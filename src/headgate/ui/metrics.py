@@ -25,7 +25,7 @@ from headgate.ui.metric_families import Families, Labels
 from headgate.ui.model import Model
 from headgate.ui.model.checkpoints import RunLatest
 from headgate.ui.model.graph import NodeView, graph_view
-from headgate.ui.model.slow import busy_share
+from headgate.ui.model.load import busy_share
 
 _RECENT = 20
 

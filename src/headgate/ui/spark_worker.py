@@ -9,6 +9,9 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
 from headgate.base.errors import HeadgateError
 from headgate.home.layout import Home
 from headgate.runtime.restore_services import reach, verify_data
@@ -25,6 +28,7 @@ _IDLE_SECONDS = 600.0
 # It reads one state at a time, beside jobs that need the machine more.
 _CONF = {"spark.driver.memory": "1g"}
 _MASTER = "local[1]"
+_PLACE = "partition"
 
 
 def main() -> None:
@@ -57,12 +61,22 @@ def answer(home: Home, query: Mapping[str, Any]) -> dict[str, Any]:
 
 def _rows(home: Home, query: Mapping[str, Any]) -> dict[str, Any]:
     snapshot, step, store = _named(home, query)
-    limit, key = int(query["limit"]), query.get("key")
+    limit, key, search = int(query["limit"]), query.get("key"), query.get("search")
     with held(snapshot) as kept:
         reader = StateReader(_spark(kept), kept)
         frame = reader.get(step, key, store) if key is not None else reader.frame(step, store)
-        rows = plain_rows(frame.limit(limit + 1))
+        if search:
+            frame = _holding(frame, search)
+        # A snapshot's files do not change, and each partition is read in the order of its keys: so
+        # pages of the same snapshot follow one another.
+        rows = plain_rows(frame.offset(int(query.get("offset", 0))).limit(limit + 1))
     return {"snapshot": snapshot.name, "rows": rows[:limit], "truncated": len(rows) > limit}
+
+
+def _holding(frame: DataFrame, search: str) -> DataFrame:
+    """Rows that have these letters in a value, large or small; the text never becomes code."""
+    values = [F.col(f"`{name}`").cast("string") for name in frame.columns if name != _PLACE]
+    return frame.where(F.contains(F.lower(F.concat_ws(" ", *values)), F.lit(search.lower())))
 
 
 def _diff(home: Home, query: Mapping[str, Any]) -> dict[str, Any]:

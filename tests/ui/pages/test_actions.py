@@ -11,6 +11,7 @@ from headgate.snapshots.savepoints import savepoints
 from headgate.ui.access import Access
 from tests.ui.homes import Homes
 from tests.ui.pages.conftest import Eyes, looking, serving
+from tests.ui.pages.looks import fits_and_is_accessible
 
 
 def test_a_savepoint_is_taken_and_shown(made: Homes, eyes: Eyes) -> None:
@@ -83,6 +84,28 @@ def test_state_is_looked_into_by_key_and_compared(made: Homes, eyes: Eyes) -> No
     expect(page.locator("#rows table caption")).to_contain_text("7 rows", timeout=180_000)
     names = {json.loads(row["row"])["name"] for row in eyes.table("7 rows")}
     assert names == {f"u{i}" for i in range(7)}
+    # Page by page: every row once, in both directions the same
+    page.get_by_label("Rows a page").fill("3")
+    page.get_by_role("button", name="Look").click()
+    seen = []
+    for size, rows in ((3, "3 rows of"), (3, "3 rows of"), (1, "1 row of")):
+        expect(page.locator("#rows table tbody tr")).to_have_count(size)
+        expect(page.locator("#rows caption")).to_contain_text(rows)
+        seen.append([json.loads(row["row"])["name"] for row in eyes.table(rows)])
+        if size == 3:
+            page.get_by_role("button", name="Next rows").click()
+            before = f"from row {3 * len(seen) + 1} on"
+            expect(page.locator("#rows caption")).to_contain_text(before)
+    assert {name for names in seen for name in names} == {f"u{i}" for i in range(7)}
+    page.get_by_role("button", name="Previous rows").click()
+    expect(page.locator("#rows caption")).to_contain_text("from row 4 on")
+    assert [json.loads(row["row"])["name"] for row in eyes.table("3 rows of")] == seen[1]
+    page.get_by_label("Contains").fill("U5")
+    page.get_by_role("button", name="Look").click()
+    expect(page.locator("#rows caption")).to_contain_text("1 row of")
+    assert [json.loads(row["row"])["name"] for row in eyes.table("1 row of")] == ["u5"]
+    page.get_by_label("Contains").fill("")
+    fits_and_is_accessible(eyes, "rows of state")
     page.get_by_label("Key: id").fill("3")
     page.get_by_role("button", name="Look").click()
     expect(page.locator("#rows table caption")).to_contain_text("1 row of")

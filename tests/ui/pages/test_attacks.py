@@ -12,6 +12,7 @@ from playwright.sync_api import Browser
 from starlette.testclient import TestClient
 
 from headgate.ui.app import create_app
+from headgate.ui.pages.render import STATIC
 from headgate.ui.pages.routes import PAGES
 from tests.ui.pages.conftest import looking, serving
 from tests.ui.small_home import EVIL, EVIL_ROW, JOB, small_home
@@ -92,9 +93,11 @@ def test_pages_keep_to_the_policy_and_load_only_what_is_here(client: TestClient)
         reader.feed(response.text)
         assert reader.inline == [], path
         loads |= reader.loads
-    assert len(loads) == 5  # style sheet, icon and three scripts
+    assert {load.partition("?")[0] for load in loads} == {
+        f"/static/{file.relative_to(STATIC).as_posix()}" for file in STATIC.rglob("*.*")
+    }
     for asset in loads:
-        assert re.fullmatch(r"/static/[a-z.]+\?[0-9a-f]{10}", asset), asset
+        assert re.fullmatch(r"/static/[A-Za-z./]+\?[0-9a-f]{10}", asset), asset
         assert client.get(asset).status_code == 200
 
 
@@ -120,6 +123,10 @@ def test_ids_that_lead_elsewhere_are_not_found(client: TestClient, tmp_path: Pat
         "checkpoints?run=r999",
         "outputs?sink=../../secret",
         "outputs?sink=orders",
+        "logs?file=../../secret",
+        "logs?file=..%2f..%2f..%2fsecret",
+        "logs?level=all",
+        "logs?before=-1",
         "state?snapshot=/etc",
         "state?snapshot=other@latest",
         "state?snapshot=file:///tmp",

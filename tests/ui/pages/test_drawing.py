@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -79,6 +80,18 @@ def test_a_box_tells_rows_state_watermark_load_and_outputs_that_nobody_reads() -
     assert drawn["orders"] == ["orders", "source · log:orders", "out 1,000"]
 
 
+def test_a_box_has_a_word_for_each_colour() -> None:
+    nodes = (
+        Node("calm", "where", busy=0.05, skew=0.1, level="ok"),
+        Node("busy", "where", busy=0.6, skew=0.3, level="high"),
+        Node("late", "where", busy=0.05, level="high"),
+    )
+    drawn = boxes(draw(Drawing(nodes, ()), "loads"))
+    assert drawn["calm"][2:] == ["busy 5 % OK"]
+    assert drawn["busy"][2:] == ["busy 60 % HIGH", "skew 30 % LOW"]
+    assert drawn["late"][2:] == ["busy 5 % OK", "load HIGH"]
+
+
 def test_edges_tell_their_rows_and_those_of_side_outputs_look_different() -> None:
     root = ET.fromstring(draw(store(), "store"))
     paths = [p.get("class") for p in root.iter(f"{SVG}path") if p.get("marker-end")]
@@ -121,6 +134,47 @@ def test_boxes_never_overlap_and_lines_go_from_left_to_right(seed: int) -> None:
     for spans in columns.values():
         for above, below in pairwise(sorted(spans)):
             assert above[1] + spacing.between_boxes <= below[0] + 1e-6
+
+
+def drawn_points(bends: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+    """Points of the curve that is drawn through these, a few pixels apart."""
+    for (x0, y0), (x1, y1) in pairwise(bends):
+        for step in range(41):
+            t = step / 40
+            bend = 3 * t * (1 - t)
+            middle = (x0 + x1) / 2
+            x = (1 - t) ** 3 * x0 + bend * middle + t**3 * x1
+            yield x, y0 + (y1 - y0) * (3 * t**2 - 2 * t**3)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_label_lies_over_a_line_a_box_or_another_label(seed: int) -> None:
+    graph = random_graph(60, seed)
+    heights = {node.id: float(40 + 13 * (i % 4)) for i, node in enumerate(graph.nodes)}
+    links = list(dict.fromkeys((line.source, line.target) for line in graph.lines))
+    sizes = {link: (random.uniform(8, 150), random.choice((13.0, 26.0))) for link in links[::2]}
+    placed = lay_out(heights, links, SPACING, sizes)
+    taken = {}  # left, top, right, bottom of each label; its own line is at its bottom
+    for link, (x, y) in placed.labels.items():
+        width, height = sizes[link]
+        taken[link] = (x, y - height - 1, x + width, y - 0.5)
+    boxes = [
+        (x, y, x + SPACING.box_width, y + placed.heights[name])
+        for name, (x, y) in placed.corners.items()
+    ]
+    every = [*taken.values(), *boxes]
+    for label in taken.values():
+        over = [b for b in every if b != label and label[0] < b[2] and b[0] < label[2]
+                and label[1] < b[3] and b[1] < label[3]]  # fmt: skip
+        assert over == []
+    for link, bends in placed.bends.items():
+        # the arrow's tip, too: a few pixels above and below the end of its line
+        (x, y) = bends[-1]
+        tip = [(x - back, y + side) for back in (0, 5, 10) for side in (-5, 0, 5)]
+        for at, (left, top, right, bottom) in taken.items():
+            hidden = [p for p in (*drawn_points(bends), *tip)
+                      if left < p[0] < right and top < p[1] < bottom]  # fmt: skip
+            assert hidden == [], (link, at)
 
 
 def test_a_circle_is_refused() -> None:

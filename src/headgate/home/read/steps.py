@@ -9,6 +9,7 @@ from typing import Any
 
 from headgate.home.model import CheckpointRecord
 from headgate.home.read.counts import StepCounts, step_counts, tables_of
+from headgate.home.read.load import NO_LOAD, StepLoad, step_loads
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,19 @@ class StepFigures:
     state_rows: int | None
     state_bytes: int | None
     watermark: datetime | None
+    load: StepLoad = NO_LOAD
+    """Of the checkpoint's batch."""
 
 
 def step_figures(graph: Mapping[str, Any], record: CheckpointRecord | None) -> list[StepFigures]:
     """The steps of graph.json in their order, at a checkpoint."""
     steps = graph["steps"]
     tables = tables_of(steps)
-    return [_figures(step, tables.get(str(step["id"]), ()), record) for step in steps]
+    loads = step_loads(record)
+    return [
+        _figures(step, tables.get(str(step["id"]), ()), record, loads.get(str(step["id"]), NO_LOAD))
+        for step in steps
+    ]
 
 
 def step_watermark(record: CheckpointRecord | None, role: str, name: str) -> datetime | None:
@@ -47,7 +54,10 @@ def step_watermark(record: CheckpointRecord | None, role: str, name: str) -> dat
 
 
 def _figures(
-    step: Mapping[str, Any], tables: tuple[str, ...], record: CheckpointRecord | None
+    step: Mapping[str, Any],
+    tables: tuple[str, ...],
+    record: CheckpointRecord | None,
+    load: StepLoad,
 ) -> StepFigures:
     name, kind = str(step["id"]), str(step["kind"])
     state = record.state.get(name, {}) if record else {}
@@ -71,4 +81,5 @@ def _figures(
         state_rows=state.get("rows", none),
         state_bytes=state.get("bytes", none),
         watermark=step_watermark(record, str(step["role"]), name),
+        load=load,
     )

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 from headgate.base.errors import NotFoundError
 from headgate.home.layout import JobHome, RunHome
 from headgate.home.model import Offset, SourceOffsets
 from headgate.home.read.rows import CheckpointRow
 from headgate.home.read.steps import StepFigures, step_figures
+from headgate.home.stages import StageRecord
 from headgate.ui.model.checkpoints import CheckpointView, line_of
 from headgate.ui.model.resume_hint import ResumeHint, resume_hint
 from headgate.ui.model.sizes import PartSize, SizeBook, by_step
 from headgate.ui.model.statistics import Statistics, statistics
-from headgate.ui.model.view import IsoTime, View
+from headgate.ui.model.view import IsoTime, Seconds, View
 
 
 @dataclass(frozen=True)
@@ -74,10 +76,27 @@ class SourceDetail(View):
 
 
 @dataclass(frozen=True)
+class StageView(View):
+    """A stage that Spark ran for the batch; steps computed together are in the same one."""
+
+    steps: tuple[str, ...]
+    """Those that counted rows in it."""
+    began: Seconds
+    """After the batch's trigger."""
+    took: Seconds
+    tasks: int
+    worked: Seconds
+    """All its tasks together."""
+    longest_task: Seconds
+
+
+@dataclass(frozen=True)
 class CheckpointDetail(View):
     """One checkpoint with all that is known of it."""
 
     checkpoint: CheckpointView
+    stages: tuple[StageView, ...]
+    """Where the batch's time went; empty where Spark did not tell in time."""
     steps: tuple[StepDetail, ...]
     sources: tuple[SourceDetail, ...]
     watermark: IsoTime | None
@@ -108,6 +127,7 @@ def checkpoint_detail(job: JobHome, run: RunHome, id: int, sizes: SizeBook) -> C
         restore = resume_hint(job, made, text, snapshot=line.name)
     return CheckpointDetail(
         line,
+        tuple(map(_stage, record.stages)),
         tuple(
             _step(step, parts.get(step.name, []), parallelism)
             for step in step_figures(graph, record)
@@ -143,6 +163,12 @@ def _step(step: StepFigures, parts: list[PartSize], parallelism: int) -> StepDet
         ),
         partition_sizes=statistics(part.full for part in parts),
     )
+
+
+def _stage(stage: StageRecord) -> StageView:
+    times = (stage.at_ms, stage.took_ms, stage.run_ms, stage.longest_ms)
+    began, took, worked, longest = (timedelta(milliseconds=ms) for ms in times)
+    return StageView(tuple(stage.steps), began, took, stage.tasks, worked, longest)
 
 
 def _source(name: str, offsets: SourceOffsets) -> SourceDetail:

@@ -9,6 +9,7 @@ from headgate.graph.model import Graph, Step
 from headgate.home.model import CheckpointRecord
 from headgate.home.read.counts import StepCounts
 from headgate.home.read.steps import StepFigures, step_figures
+from headgate.ui.model.load import level, skew_level
 from headgate.ui.model.roles import Role, describe, labels_of, role_of
 from headgate.ui.model.view import IsoTime, View
 
@@ -59,6 +60,19 @@ class NodeView(View):
     behind: int | None
     """Of a source: records that were there and are not in the newest checkpoint."""
     watermark: IsoTime | None
+    batch_share: float | None
+    """Of the newest batch: the part in which the busiest task of the step's stages worked."""
+    busy_share: float | None
+    """The same of all time, where the job runs: `batch_share` of the time that batches take."""
+    busy_level: str | None
+    """OK up to 10 %, LOW up to 50 %, HIGH above, as in Flink."""
+    skew: float | None
+    """The coefficient of variation of its rows over partitions, as in Flink; of the newest batch,
+    and nothing where that has too few rows to say."""
+    skew_level: str | None
+    """OK up to 25 %, LOW up to 75 %, HIGH above."""
+    computed_with: tuple[str, ...]
+    """Other steps in its stages: the time is theirs as well."""
     detail: Mapping[str, str]
     schema: str
 
@@ -93,14 +107,16 @@ class GraphView(View):
         return next(node for node in self.nodes if node.id == id)
 
 
-def graph_view(graph: Graph, record: CheckpointRecord | None, *, parallelism: int) -> GraphView:
-    """The graph with the counts of a checkpoint."""
+def graph_view(
+    graph: Graph, record: CheckpointRecord | None, *, parallelism: int, busy: float | None = None
+) -> GraphView:
+    """The graph with the counts of a checkpoint; `busy` is the part of time that batches take."""
     figures = {one.name: one for one in step_figures(graph.to_json(), record)}
     totals = _Flow(graph, figures, {name: one.totals for name, one in figures.items()})
     batch = _Flow(graph, figures, {name: one.batch for name, one in figures.items()})
     return GraphView(
         tuple(
-            _node(step, figures[step.id], record, totals, batch, parallelism)
+            _node(step, figures[step.id], record, totals, batch, parallelism, busy)
             for step in graph.steps
         ),
         tuple(
@@ -128,8 +144,11 @@ def _node(
     totals: _Flow,
     batch: _Flow,
     parallelism: int,
+    job_busy: float | None,
 ) -> NodeView:
-    own = figures.totals
+    own, load = figures.totals, figures.load
+    part = load.batch_share
+    busy = part * job_busy if part is not None and job_busy is not None else None
     offsets = record.sources.get(step.id) if record else None
     sides = tuple(SideView(name, totals.out(step, name)) for name in step.side_outputs)
     return NodeView(
@@ -156,6 +175,12 @@ def _node(
         state_bytes=figures.state_bytes if record else None,
         behind=offsets.behind() if offsets else None,
         watermark=figures.watermark,
+        batch_share=part,
+        busy_share=busy,
+        busy_level=level(busy) if busy is not None else None,
+        skew=load.skew,
+        skew_level=skew_level(load.skew) if load.skew is not None else None,
+        computed_with=load.together,
         detail=labels_of(step),
         schema=step.schema,
     )

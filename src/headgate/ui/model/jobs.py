@@ -16,6 +16,7 @@ from headgate.runtime.crash import Crash, resume_text
 from headgate.runtime.status import STATES, JobStatus, job_status
 from headgate.ui.model.graph import GraphView, graph_view
 from headgate.ui.model.history import CheckpointRow, History
+from headgate.ui.model.load import busy_share
 from headgate.ui.model.resume_hint import ResumeHint, resume_hint
 from headgate.ui.model.slow import Hint, hints
 from headgate.ui.model.view import FlinkDuration, FlinkTime, IsoTime, Seconds, View, json_name
@@ -213,8 +214,9 @@ def job_view(job: JobHome, history: History) -> JobView:
     figures = status.figures
     graph = Graph.from_json(figures.graph) if figures else Graph(job.name, (), ())
     parallelism = status.run.parallelism if status.run else None
-    drawn = graph_view(graph, status.checkpoint, parallelism=parallelism or 1)
     rows = history.rows(figures.run, limit=_RECENT) if figures else []
+    busy = busy_share(rows) if status.state == "RUNNING" else None
+    drawn = graph_view(graph, status.checkpoint, parallelism=parallelism or 1, busy=busy)
     started = status.started.details if status.started else {}
     return JobView(
         summary=summary(job, status),

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from headgate.base.errors import HeadgateError, NotFoundError
 from headgate.base.secrets import redact
 from headgate.home.audit import audit
 from headgate.home.layout import Home, JobHome, RunHome
+from headgate.home.log_lines import EVERY_LINE, LogFilter, masked_text
+from headgate.home.metric_files import Segment
 from headgate.home.operations import OperationRecord, Operations
+from headgate.home.read.over_time import caching
 from headgate.home.read.run import RECENT, RunFigures
+from headgate.home.read.series import TimeRange
 from headgate.snapshots.snapshot import find_snapshot
 from headgate.ui.model.checkpoint_detail import CheckpointDetail, checkpoint_detail
 from headgate.ui.model.checkpoints import (
@@ -22,8 +27,10 @@ from headgate.ui.model.configuration import ConfigurationView, configuration_vie
 from headgate.ui.model.exceptions import ExceptionsView, exceptions_view
 from headgate.ui.model.history import CheckpointRow, History
 from headgate.ui.model.jobs import JobsView, JobView, job_view, jobs_view
+from headgate.ui.model.logs import LogPartView, LogsView, log_file, log_part, logs_view
 from headgate.ui.model.operations import OperationsView, audit_view, operation_view
 from headgate.ui.model.outputs import OutputsView, OutputView, output_view, outputs_view
+from headgate.ui.model.over_time import OverTimeView, over_time_view
 from headgate.ui.model.runs import RunsView, runs_view
 from headgate.ui.model.savepoints import SavepointsView, savepoints_view
 from headgate.ui.model.sizes import SizeBook
@@ -32,6 +39,8 @@ from headgate.ui.model.watermarks import WatermarksView, watermarks_view
 
 _RUN = re.compile(r"r[0-9]{1,9}")
 DEFAULT_LIMIT = 50
+_MOST_SEGMENTS = 60
+"""Files of metrics that are remembered; a whole range of one job is 20 of them."""
 
 
 class Model:
@@ -45,6 +54,7 @@ class Model:
         self.home = home
         self._history = History()
         self._sizes = SizeBook()
+        self._segments: dict[str, Segment] = {}
 
     def job_home(self, job: str) -> JobHome:
         """A job that exists: every id that comes from outside goes through here."""
@@ -93,6 +103,13 @@ class Model:
             raise NotFoundError(f"job '{found.name}' has no run", remedy="start the job first")
         return checkpoint_detail(found, at, id, self._sizes)
 
+    def over_time(self, job: str, within: TimeRange, *, most: int) -> OverTimeView:
+        """Metrics of a job in a range of time, with so many numbers each at most."""
+        found = self.job_home(job)
+        while len(self._segments) > _MOST_SEGMENTS:
+            self._segments.pop(next(iter(self._segments)), None)
+        return over_time_view(found, within, most=most, read=caching(found, self._segments))
+
     def savepoints(self, job: str) -> SavepointsView:
         """Every savepoint of a job."""
         return savepoints_view(self.job_home(job))
@@ -124,6 +141,28 @@ class Model:
         """The newest records of a sink."""
         found = self.job_home(job)
         return output_view(found.name, self.run_home(found, None), sink, limit=limit)
+
+    def logs(self, job: str) -> LogsView:
+        """The log files of a job."""
+        return logs_view(self.job_home(job))
+
+    def log(
+        self,
+        job: str,
+        file: str,
+        *,
+        limit: int = DEFAULT_LIMIT,
+        before: int | None = None,
+        after: int | None = None,
+        of: LogFilter = EVERY_LINE,
+    ) -> LogPartView:
+        """Some lines of a log file, however large it is."""
+        found = self.job_home(job)
+        return log_part(found, file, limit=limit, before=before, after=after, of=of)
+
+    def log_text(self, job: str, file: str) -> Iterator[str]:
+        """All of a log file, piece by piece."""
+        return masked_text(log_file(self.job_home(job), file))
 
     def state(self, job: str, *, snapshot: str = "latest") -> StateView:
         """Which state a snapshot has; reads none of it."""

@@ -10,11 +10,11 @@ from headgate.base.durations import format_duration
 from headgate.runtime.status import JobStatus
 from headgate.ui.model.graph import GraphView
 from headgate.ui.model.history import CheckpointRow
+from headgate.ui.model.load import busy_share, level
 from headgate.ui.model.view import View
 
-_LAST = 10
-_LEVELS = ((0.10, "OK"), (0.50, "LOW"))
 _MANY_SECONDS = 10.0
+_NAMED = 4
 
 
 @dataclass(frozen=True)
@@ -27,30 +27,6 @@ class Hint(View):
     text: str
 
 
-def busy_share(rows: Sequence[CheckpointRow]) -> float | None:
-    """The share of the time in which a batch ran, over the last ones; None if unknown.
-
-    >>> busy_share([])
-    """
-    timed = [row for row in rows[-_LAST:] if row.duration and row.triggered_at and row.completed_at]
-    if len(timed) < 2:
-        return None
-    first, last = timed[0].triggered_at, timed[-1].completed_at
-    assert first is not None and last is not None
-    worked = sum((row.duration for row in timed if row.duration), timedelta(0))
-    span = last - first
-    return min(1.0, worked / span) if span > timedelta(0) else None
-
-
-def level(share: float) -> str:
-    """Flink's word for a share of busy time.
-
-    >>> level(0.1), level(0.5), level(0.51)
-    ('OK', 'LOW', 'HIGH')
-    """
-    return next((word for most, word in _LEVELS if share <= most), "HIGH")
-
-
 def hints(graph: GraphView, rows: Sequence[CheckpointRow], status: JobStatus) -> list[Hint]:
     """What is slow in a running job; empty for one that does not run."""
     if status.state not in ("RUNNING", "RESTARTING"):
@@ -58,7 +34,7 @@ def hints(graph: GraphView, rows: Sequence[CheckpointRow], status: JobStatus) ->
     found: list[Hint] = []
     share = busy_share(rows)
     if share is not None and level(share) == "HIGH":
-        found.append(Hint("HIGH", None, _busy(share, rows[-1])))
+        found.append(Hint("HIGH", None, _busy(share, rows[-1], graph)))
     rate = status.records_in_per_second or 0.0
     for node in graph.nodes:
         if node.behind:
@@ -70,6 +46,9 @@ def hints(graph: GraphView, rows: Sequence[CheckpointRow], status: JobStatus) ->
         if node.waiting:
             text = f"{node.waiting:,} rows in '{node.id}' wait for their table row"
             found.append(Hint("LOW", node.id, text))
+        if node.skew_level == "HIGH":
+            text = f"rows of '{node.id}' are uneven: partitions differ by {node.skew:.0%}"
+            found.append(Hint("LOW", node.id, text))
     time = status.checkpoint.event_time if status.checkpoint else None
     if time is not None and (reason := time.reason()):
         holder = time.holder()
@@ -79,9 +58,16 @@ def hints(graph: GraphView, rows: Sequence[CheckpointRow], status: JobStatus) ->
     return sorted(found, key=lambda hint: hint.level != "HIGH")
 
 
-def _busy(share: float, row: CheckpointRow) -> str:
+def _busy(share: float, row: CheckpointRow, graph: GraphView) -> str:
     total = sum(row.phases.values())
     if not total:
         return f"batches take {share:.0%} of the time"
     phase, ms = max(row.phases.items(), key=lambda item: item[1])
-    return f"batches take {share:.0%} of the time; of the last one {phase} took {ms / total:.0%}"
+    text = f"batches take {share:.0%} of the time; of the last one {phase} took {ms / total:.0%}"
+    busiest = max(graph.nodes, key=lambda node: node.batch_share or 0.0, default=None)
+    if busiest is None or not busiest.batch_share:
+        return text
+    steps = [one.id for one in graph.nodes if one.id in (busiest.id, *busiest.computed_with)]
+    more = f" and {len(steps) - _NAMED} more" if len(steps) > _NAMED else ""
+    names = ", ".join(steps[:_NAMED]) + more
+    return f"{text}, and the stage of {names} {busiest.batch_share:.0%}"

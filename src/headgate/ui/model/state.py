@@ -39,9 +39,12 @@ class StateRows(View):
     snapshot: str
     step: str
     state: str
+    offset: int
+    """How many rows stand before these."""
     rows: tuple[Mapping[str, Any], ...]
     """Each with `key`, the value under the state's name, and `partition`."""
     truncated: bool
+    """Whether there are more."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from headgate.ui.model.configuration import ConfigurationView
 from headgate.ui.pages.chart import Point, chart
 from headgate.ui.pages.request import PageRequest
 from headgate.ui.pages.site import PageResponse
+from headgate.ui.pages.timeline import timeline
 from headgate.ui.pages.words import duration, size
 
 _CHARTED = 1000
@@ -72,7 +73,10 @@ def checkpoint(request: PageRequest) -> PageResponse:
     name = request.name("job")
     view = request.model.checkpoint(name, request.id("checkpoint"), run=request.name("run"))
     job = request.model.job(name).summary
-    return PageResponse("checkpoint.html", {"view": view, "job": job, "tab": "checkpoints"})
+    line = view.checkpoint
+    drawn = timeline(line.end_to_end_duration, line.phases, view.stages)
+    values = {"view": view, "job": job, "tab": "checkpoints", "timeline": drawn}
+    return PageResponse("checkpoint.html", values)
 
 
 def _page(

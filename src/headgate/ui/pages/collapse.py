@@ -124,5 +124,7 @@ def _together(id: str, group: Sequence[Node], rows_in: int | None, rows_out: int
         state_rows=sum(held) if held else None,
         state_bytes=sum(stored) if stored else None,
         level=worst,
+        busy=max((n.busy for n in group if n.busy is not None), default=None),
+        skew=max((n.skew for n in group if n.skew is not None), default=None),
         steps=steps,
     )

@@ -9,12 +9,16 @@ from itertools import pairwise
 
 from markupsafe import Markup, escape
 
+from headgate.ui.model.load import level, skew_level
 from headgate.ui.model.roles import Role, shape_of
 from headgate.ui.pages.layout import Spacing, lay_out
-from headgate.ui.pages.words import count, moment, short, short_front, size
+from headgate.ui.pages.words import count, moment, percent, short, short_front, size
 
-SPACING = Spacing(box_width=178, between_layers=74, between_boxes=24, line_height=16)
+SPACING = Spacing(box_width=178, between_layers=56, between_boxes=24, line_height=16)
 _LINE = 16
+_LABEL_LINE = 13
+_LETTER = 6.6
+"""The width of a letter of a label; a wide guess, because fonts differ."""
 _NAME_LENGTH = 20
 _TEXT_LENGTH = 30
 _KIND_LENGTH = 25
@@ -36,6 +40,10 @@ class Node:
     """Side outputs that nobody reads, with their rows."""
     level: str = ""
     """How busy it is, in one word: ok, low or high; empty if not known."""
+    busy: float | None = None
+    """The share of time in which it works."""
+    skew: float | None = None
+    """How uneven its rows are over partitions."""
     steps: tuple[str, ...] = ()
     """The steps that this box stands for, where it is not one step alone."""
     href: str = ""
@@ -75,8 +83,8 @@ class Drawing:
 def draw(drawing: Drawing, title: str) -> Markup:
     """The graph as an SVG element.
 
-    Its looks are in the style sheet. To screen readers it is one picture with a title; the table
-    of steps beside it says the same.
+    Its looks are in the style sheet. To screen readers it is a group with a title, and a link for
+    each step; the table of steps beside it says all of it.
 
     >>> a, b = Node("orders", "log", rows_out=5), Node("out", "log", rows_in=5)
     >>> svg = draw(Drawing((a, b), (Line("orders", "out", rows=5),)), "store")
@@ -85,26 +93,27 @@ def draw(drawing: Drawing, title: str) -> Markup:
     """
     texts = {node.id: _texts(node) for node in drawing.nodes}
     heights = {node.id: 20.0 + _LINE * len(texts[node.id]) for node in drawing.nodes}
-    links = [(line.source, line.target) for line in drawing.lines]
-    placed = lay_out(heights, links, SPACING)
+    bundles = _bundles(drawing.lines)
+    labels = {link: found for link, lines in bundles.items() if (found := _labels(lines))}
+    sizes = {link: _size(found) for link, found in labels.items()}
+    placed = lay_out(heights, bundles, SPACING, sizes)
     width, height = round(placed.width), round(placed.height)
     parts: list[str] = [
-        f'<svg class="graph" role="img" viewBox="0 0 {width} {height}" width="{width}" '
+        f'<svg class="graph" role="group" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" xmlns="http://www.w3.org/2000/svg">',
         f"<title>{escape(title)}</title>",
         '<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
         'markerHeight="7" orient="auto"><path class="tip" d="M0 0 8 4 0 8z"/></marker></defs>',
     ]
-    labels: list[str] = []
-    for link, lines in _bundles(drawing.lines).items():
-        points = placed.bends[link]
-        side = all(line.side for line in lines)
-        shape = "edge side" if side else "edge"
-        parts.append(f'<path class="{shape}" d="{_curve(points)}" marker-end="url(#arrow)"/>')
-        labels.append(_label(lines, points))
+    for link, lines in bundles.items():
+        shape = "edge side" if all(line.side for line in lines) else "edge"
+        path = _curve(placed.bends[link])
+        parts.append(f'<path class="{shape}" d="{path}" marker-end="url(#arrow)"/>')
     for node in drawing.nodes:
-        parts.append(_box(node, texts[node.id], placed.corners[node.id], heights[node.id]))
-    parts.extend(labels)  # last of all, so that no box lies over them
+        at, high = placed.corners[node.id], placed.heights[node.id]
+        parts.append(_box(node, texts[node.id], at, high))
+    for link, found in labels.items():
+        parts.append(_written(found, *placed.labels[link]))
     parts.append("</svg>")
     return Markup("".join(parts))
 
@@ -125,22 +134,39 @@ def _curve(points: Sequence[tuple[float, float]]) -> str:
     return "".join(path)
 
 
-def _label(lines: Sequence[Line], points: Sequence[tuple[float, float]]) -> str:
-    """Rows over the first stretch of the line; a side output's name stands before its rows."""
-    (x0, y0), (x1, y1) = points[0], points[1]
-    x, y = (x0 + x1) / 2, (y0 + y1) / 2 - 5 - 13 * (len(lines) - 1)
+@dataclass(frozen=True)
+class _Label:
+    """Rows that go over a line; of a side output its name comes first."""
+
+    text: str
+    title: str
+    side: bool
+
+
+def _labels(lines: Sequence[Line]) -> list[_Label]:
     found = []
-    for number, line in enumerate(lines):
+    for line in lines:
         rows = "" if line.rows is None else count(line.rows)
         text = f"{short(line.output, 12)} {rows}".strip() if line.side else rows
         if text:
-            kind = "rows side" if line.side else "rows"
             title = f"{line.source}.{line.output} to {line.target}" + (rows and f": {rows} rows")
-            found.append(
-                f'<text class="{kind}" x="{x:.1f}" y="{y + 13 * number:.1f}">{escape(text)}'
-                f"<title>{escape(title)}</title></text>"
-            )
-    return "".join(found)
+            found.append(_Label(text, title, line.side))
+    return found
+
+
+def _size(labels: Sequence[_Label]) -> tuple[float, float]:
+    return max(len(label.text) for label in labels) * _LETTER, float(_LABEL_LINE * len(labels))
+
+
+def _written(labels: Sequence[_Label], x: float, y: float) -> str:
+    """Labels above the line that begins here."""
+    top = y - 4 - _LABEL_LINE * (len(labels) - 1)
+    return "".join(
+        f'<text class="{"rows side" if label.side else "rows"}" x="{x:.1f}" '
+        f'y="{top + _LABEL_LINE * number:.1f}">{escape(label.text)}'
+        f"<title>{escape(label.title)}</title></text>"
+        for number, label in enumerate(labels)
+    )
 
 
 def _texts(node: Node) -> list[tuple[str, str, datetime | None]]:
@@ -163,9 +189,20 @@ def _texts(node: Node) -> list[tuple[str, str, datetime | None]]:
         lines.append(("state", f"state {count(node.state_rows)} rows{held}", None))
     if node.watermark is not None:
         lines.append(("watermark", "watermark", node.watermark))
-    if node.level:
-        lines.append(("level", f"load {node.level.upper()}", None))
+    lines += [("level", text, None) for text in _load(node)]
     return lines
+
+
+def _load(node: Node) -> list[str]:
+    """How busy it is, and how uneven if that is worth a word; every colour has its word."""
+    found, words = [], {""}
+    if node.busy is not None:
+        words.add(word := level(node.busy))
+        found.append(f"busy {percent(node.busy)} {word}")
+    if node.skew is not None and (word := skew_level(node.skew)) != "OK":
+        words |= {word, "LOW"}  # it alone colours a box no more than that
+        found.append(f"skew {percent(node.skew)} {word}")
+    return found if node.level.upper() in words else [*found, f"load {node.level.upper()}"]
 
 
 def _kind(node: Node) -> str:

@@ -1,4 +1,9 @@
-"""Where the boxes and lines of a drawn graph stand: layers from left to right, few crossings."""
+"""Where the boxes, lines and labels of a drawn graph stand: layers from left to right.
+
+A line leaves its box at a place of its own and goes straight on for the width of its label, which
+stands above this stretch, beside its box and no higher. Only behind all labels of a layer lines
+bend and cross. So no label can lie over another label, a line, an arrow or a box.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 
 Link = tuple[str, str]
 _SWEEPS = 6
@@ -17,7 +23,11 @@ class Layout:
     """The upper left corners of boxes, and for each link the points that its line goes through."""
 
     corners: Mapping[str, tuple[float, float]]
+    heights: Mapping[str, float]
+    """Of boxes: as was asked for, or higher where many lines end."""
     bends: Mapping[Link, tuple[tuple[float, float], ...]]
+    labels: Mapping[Link, tuple[float, float]]
+    """Where the line begins above which a link's label stands."""
     width: float
     height: float
 
@@ -28,10 +38,15 @@ class Spacing:
 
     box_width: float
     between_layers: float
+    """The room in which lines bend, behind the labels."""
     between_boxes: float
     line_height: float
     """The room that a line takes where it passes between boxes."""
     margin: float = 3
+    label_gap: float = 4
+    """Between a label and all around it."""
+    tip: float = 10
+    """The height of an arrow's tip."""
 
 
 def layers_of(names: Sequence[str], links: Iterable[Link]) -> dict[str, int]:
@@ -65,8 +80,13 @@ def layers_of(names: Sequence[str], links: Iterable[Link]) -> dict[str, int]:
     return layer
 
 
-def lay_out(heights: Mapping[str, float], links: Iterable[Link], spacing: Spacing) -> Layout:
-    """Give each box (a name and how high it is) its place.
+def lay_out(
+    heights: Mapping[str, float],
+    links: Iterable[Link],
+    spacing: Spacing,
+    labels: Mapping[Link, tuple[float, float]] = MappingProxyType({}),
+) -> Layout:
+    """Give each box (a name and how high it is) and each label (its width and height) a place.
 
     A link over several layers gets a place in each layer between, so that its line passes between
     boxes and not behind them.
@@ -74,7 +94,8 @@ def lay_out(heights: Mapping[str, float], links: Iterable[Link], spacing: Spacin
     names = list(heights)
     known = list(dict.fromkeys(links))
     layer = layers_of(names, known)
-    tall = dict(heights)
+    high = _high_enough(heights, known, spacing, labels)
+    tall = dict(high)
     rows: list[list[str]] = [[] for _ in range(max(layer.values(), default=-1) + 1)]
     for name in names:
         rows[layer[name]].append(name)
@@ -97,25 +118,101 @@ def lay_out(heights: Mapping[str, float], links: Iterable[Link], spacing: Spacin
 
     _order(rows, neighbours_left, neighbours_right)
     middle = _heights(rows, tall, neighbours_left, neighbours_right, spacing)
-    step = spacing.box_width + spacing.between_layers
-    left_of = {
-        name: spacing.margin + number * step for number, row in enumerate(rows) for name in row
-    }
-    corners = {name: (left_of[name], middle[name] - tall[name] / 2) for name in names}
+    straight = _straight(len(rows), layer, spacing, labels)
+    left_of: dict[str, float] = {}
+    x = spacing.margin
+    for row, past_labels in zip(rows, straight, strict=True):
+        left_of.update(dict.fromkeys(row, x))
+        x += spacing.box_width + past_labels + spacing.between_layers
+    leaves, enters = _ports(paths, middle, spacing, labels)
     bends = {}
     for link, path in paths.items():
-        points = [(left_of[path[0]] + spacing.box_width, middle[path[0]])]
-        for place in path[1:-1]:
-            points.append((left_of[place], middle[place]))
-            points.append((left_of[place] + spacing.box_width, middle[place]))
-        points.append((left_of[path[-1]], middle[path[-1]]))
+        points: list[tuple[float, float]] = []
+        for number, place in enumerate(path[:-1]):
+            y = middle[place] if number else leaves[link]
+            edge = left_of[place] + spacing.box_width
+            behind = edge + straight[layer[link[0]] + number]
+            points.append((left_of[place] if number else edge, y))
+            if behind > points[-1][0]:
+                points.append((behind, y))
+        points.append((left_of[path[-1]], enters[link]))
         bends[link] = tuple(points)
+    last = straight[-1] if straight else 0
     return Layout(
-        corners,
+        {name: (left_of[name], middle[name] - tall[name] / 2) for name in names},
+        high,
         bends,
-        width=2 * spacing.margin + max(0, len(rows) * step - spacing.between_layers),
+        {link: (bends[link][0][0] + spacing.label_gap, leaves[link]) for link in labels},
+        width=max(2 * spacing.margin, x + spacing.margin - spacing.between_layers - last),
         height=spacing.margin + max((middle[n] + tall[n] / 2 for n in middle), default=0),
     )
+
+
+def _need(link: Link, spacing: Spacing, labels: Mapping[Link, tuple[float, float]]) -> float:
+    """How far a line is below the one that leaves the same box above it."""
+    return labels[link][1] + spacing.label_gap if link in labels else spacing.tip
+
+
+def _high_enough(
+    heights: Mapping[str, float],
+    links: Sequence[Link],
+    spacing: Spacing,
+    labels: Mapping[Link, tuple[float, float]],
+) -> dict[str, float]:
+    """Heights with which each line has a place at its box, and its label stands beside the box."""
+    leaving: dict[str, list[float]] = defaultdict(list)
+    entering: dict[str, int] = defaultdict(int)
+    for link in links:
+        leaving[link[0]].append(_need(link, spacing, labels))
+        entering[link[1]] += 1
+    found = {}
+    for name, height in heights.items():
+        needs = leaving[name]
+        out = sum(needs) + max(needs, default=0)
+        found[name] = max(height, out, spacing.tip * (entering[name] + 1))
+    return found
+
+
+def _straight(
+    layers: int,
+    layer: Mapping[str, int],
+    spacing: Spacing,
+    labels: Mapping[Link, tuple[float, float]],
+) -> list[float]:
+    """Behind each layer, how far all lines go straight on: past the longest label."""
+    found = [0.0] * layers
+    for (left, _), (width, _) in labels.items():
+        found[layer[left]] = max(found[layer[left]], width + 2 * spacing.label_gap)
+    return found
+
+
+def _ports(
+    paths: Mapping[Link, Sequence[str]],
+    middle: Mapping[str, float],
+    spacing: Spacing,
+    labels: Mapping[Link, tuple[float, float]],
+) -> tuple[dict[Link, float], dict[Link, float]]:
+    """Where each line leaves its box and enters the next, in the order of their other ends."""
+    out: dict[str, list[Link]] = defaultdict(list)
+    into: dict[str, list[Link]] = defaultdict(list)
+    for link in paths:
+        out[link[0]].append(link)
+        into[link[1]].append(link)
+    leaves: dict[Link, float] = {}
+    for name, links in out.items():
+        links.sort(key=lambda link: middle[paths[link][1]])
+        needs = [_need(link, spacing, labels) for link in links]
+        y = middle[name] - sum(needs[1:]) / 2 - needs[0]
+        for link, need in zip(links, needs, strict=True):
+            y += need
+            leaves[link] = y
+    enters: dict[Link, float] = {}
+    for name, links in into.items():
+        links.sort(key=lambda link: middle[paths[link][-2]])
+        y = middle[name] - spacing.tip * (len(links) - 1) / 2
+        for number, link in enumerate(links):
+            enters[link] = y + spacing.tip * number
+    return leaves, enters
 
 
 def _order(

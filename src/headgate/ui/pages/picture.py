@@ -10,6 +10,8 @@ from headgate.ui.model.slow import Hint
 from headgate.ui.pages.collapse import MOST_BOXES, collapse
 from headgate.ui.pages.drawing import Drawing, Line, Node, draw
 
+LEVELS = ("", "ok", "low", "high")
+"""How busy a step is, the least first."""
 MOST_OF_ALL = 400
 """At most this many boxes are drawn for every step; a picture of more helps nobody."""
 
@@ -53,6 +55,12 @@ def _node(node: NodeView, number: int, level: str, read: set[tuple[str, str]]) -
         state_bytes=node.state_bytes,
         watermark=node.watermark,
         unread=unread,
-        level=level,
+        level=_worst(level, (node.busy_level or "").lower()),
+        busy=node.busy_share,
+        skew=node.skew,
         href=f"#step-{number}",
     )
+
+
+def _worst(*levels: str) -> str:
+    return max(levels, key=LEVELS.index)

@@ -59,6 +59,7 @@ def _environment() -> Environment:
         moment=words.moment,
         short=words.short,
         plural=words.plural,
+        marked=words.marked,
         tone=tone,
     )
     env.globals.update(asset=asset, page=page, buttons=buttons)

@@ -10,10 +10,12 @@ from starlette.requests import Request
 from headgate.base.errors import NotFoundError, UsageError
 from headgate.ui.actions import Actions
 from headgate.ui.model import Model
+from headgate.ui.model.over_time import LATEST_MS
 from headgate.ui.model.snapshot_names import SNAPSHOT_PATTERN
 
 _LONGEST = 1000
 _DIGITS = 9
+_DIGITS_OF_BYTES = 15
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,29 @@ class PageRequest:
             )
         return found
 
-    def number(self, name: str) -> int | None:
-        """A value of the query that is a whole number."""
+    def time(self, name: str) -> int | None:
+        """A value of the query that is a time, in milliseconds since 1970."""
         found = self.text(name)
         if found is None:
             return None
-        if not (found.isascii() and found.isdigit() and len(found) <= _DIGITS):
+        if not (found.isascii() and found.isdigit() and int(found[:20]) <= LATEST_MS):
+            raise UsageError(
+                f"'{name}' must be milliseconds since 1970", remedy="correct or remove it"
+            )
+        return int(found)
+
+    def number(self, name: str) -> int | None:
+        """A value of the query that is a whole number."""
+        return self._number(name, _DIGITS)
+
+    def byte(self, name: str) -> int | None:
+        """A value of the query that is a place in a file."""
+        return self._number(name, _DIGITS_OF_BYTES)
+
+    def _number(self, name: str, digits: int) -> int | None:
+        found = self.text(name)
+        if found is None:
+            return None
+        if not (found.isascii() and found.isdigit() and len(found) <= digits):
             raise UsageError(f"'{name}' must be a whole number", remedy="correct or remove it")
         return int(found)

@@ -17,6 +17,8 @@ from headgate.ui.pages import (
     checkpoint_pages,
     history_pages,
     job_pages,
+    log_pages,
+    metrics_pages,
     state_pages,
 )
 from headgate.ui.pages.links import PREFIX, page
@@ -28,6 +30,7 @@ Page = Callable[[PageRequest], PageResponse]
 PAGES: dict[str, Page] = {
     "/jobs": job_pages.jobs,
     "/jobs/{job}": job_pages.overview,
+    "/jobs/{job}/metrics": metrics_pages.metrics,
     "/jobs/{job}/checkpoints": checkpoint_pages.overview,
     "/jobs/{job}/checkpoints/history": checkpoint_pages.history,
     "/jobs/{job}/checkpoints/summary": checkpoint_pages.summary,
@@ -37,6 +40,7 @@ PAGES: dict[str, Page] = {
     "/jobs/{job}/exceptions": history_pages.exceptions,
     "/jobs/{job}/watermarks": history_pages.watermarks,
     "/jobs/{job}/outputs": history_pages.outputs,
+    "/jobs/{job}/logs": log_pages.logs,
     "/jobs/{job}/runs": history_pages.runs,
     "/jobs/{job}/state": state_pages.state,
     "/jobs/{job}/actions/{action}": action_pages.action,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
+
+from markupsafe import Markup, escape
 
 _UNITS = ("KB", "MB", "GB", "TB", "PB")
 
@@ -104,3 +107,18 @@ def plural(number: int, word: str, many: str = "") -> str:
     ('1 run', '1,200 rows', '2 keys')
     """
     return f"{number:,} {word if number == 1 else many or word + 's'}"
+
+
+def marked(text: str, search: str) -> Markup:
+    """The text as HTML, with what was searched for marked.
+
+    >>> marked("a <b> Lost, lost", "lost")
+    Markup('a &lt;b&gt; <mark>Lost</mark>, <mark>lost</mark>')
+    """
+    if not search:
+        return escape(text)
+    parts = re.split(f"({re.escape(search)})", text, flags=re.IGNORECASE)
+    return Markup("").join(
+        Markup("<mark>{}</mark>").format(part) if at % 2 else escape(part)
+        for at, part in enumerate(parts)
+    )

@@ -14,15 +14,27 @@ from headgate.ui.model.configuration import ConfigurationView
 from headgate.ui.model.exceptions import ExceptionsView
 from headgate.ui.model.graph import GraphView, NodeView
 from headgate.ui.model.jobs import JobsView, JobView
+from headgate.ui.model.load import busy_share, level
 from headgate.ui.model.model import DEFAULT_LIMIT
 from headgate.ui.model.outputs import OutputsView, OutputView
+from headgate.ui.model.over_time import OverTimeView, time_range
 from headgate.ui.model.runs import RunsView
 from headgate.ui.model.savepoints import SavepointsView
-from headgate.ui.model.slow import busy_share, level
 from headgate.ui.model.view import FlinkTime, IsoTime, View
 from headgate.ui.model.watermarks import WatermarksView
 from headgate.ui.rest.openapi import READING
-from headgate.ui.rest.params import Before, Checkpoint, Job, Limit, Run, Step
+from headgate.ui.rest.params import (
+    Before,
+    Checkpoint,
+    End,
+    Job,
+    Limit,
+    Points,
+    Range,
+    Run,
+    Start,
+    Step,
+)
 from headgate.ui.rest.services import ReadModel, known_query
 
 router = APIRouter(responses=READING, dependencies=[Depends(known_query)])
@@ -45,6 +57,8 @@ class BackPressure(View):
     level: str
     """OK up to 10 %, LOW up to 50 %, HIGH above, as in Flink; batches are of all steps."""
     busy_ratio: float | None
+    step_busy_ratio: float | None
+    """The part of it in which the step's busiest partition works."""
     behind: int | None
     """Of a source: records that were there and are not in the newest checkpoint."""
     at: IsoTime | None
@@ -83,7 +97,7 @@ def back_pressure(job: Job, step: Step, model: ReadModel) -> BackPressure:
     share = _busy_share(model, job) if view.summary.state == "RUNNING" else None
     status = "ok" if share is not None else "not measured"
     word = level(share) if share is not None else "OK"
-    return BackPressure(status, word, share, node.behind, view.graph.counted_at)
+    return BackPressure(status, word, share, node.busy_share, node.behind, view.graph.counted_at)
 
 
 @router.get("/jobs/{job}/exceptions", tags=["jobs"])
@@ -96,6 +110,19 @@ def exceptions(job: Job, model: ReadModel, limit: Limit = DEFAULT_LIMIT) -> Exce
 def configuration(job: Job, model: ReadModel) -> ConfigurationView:
     """What a job was started with, and where each value came from."""
     return model.configuration(job)
+
+
+@router.get("/jobs/{job}/metrics", tags=["jobs"])
+def metrics(
+    job: Job,
+    model: ReadModel,
+    range: Range = "1h",
+    start: Start = None,
+    end: End = None,
+    points: Points = 720,
+) -> OverTimeView:
+    """Metrics over time, as lists with a number for each timestamp."""
+    return model.over_time(job, time_range(range, start, end), most=points)
 
 
 @router.get("/jobs/{job}/checkpoints", tags=["checkpoints"])

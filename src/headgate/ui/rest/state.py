@@ -11,7 +11,16 @@ from headgate.snapshots.snapshot import find_snapshot
 from headgate.ui.model import Model
 from headgate.ui.model.state import StateDiff, StateRows, StateView
 from headgate.ui.rest.openapi import READING
-from headgate.ui.rest.params import Job, KeyParts, RowLimit, Snapshot, StateName, Step
+from headgate.ui.rest.params import (
+    Job,
+    KeyParts,
+    Offset,
+    RowLimit,
+    Search,
+    Snapshot,
+    StateName,
+    Step,
+)
 from headgate.ui.rest.services import ReadModel, Spark, known_query
 
 _ROWS = 20
@@ -34,16 +43,23 @@ def state_rows(
     snapshot: Snapshot = "latest",
     state: StateName = "default",
     key: KeyParts = [],  # noqa: B006 FastAPI copies it
+    search: Search = None,
     limit: RowLimit = _ROWS,
+    offset: Offset = 0,
 ) -> StateRows:
-    """Rows of a step's state, or those of one key; the first response waits for Spark."""
+    """Rows of a step's state, or those of one key; the first response waits for Spark.
+
+    To go on, ask with a greater offset for the `snapshot` of the response: `latest` moves.
+    """
     _check(model, job, step, state, snapshot)
     query: dict[str, Any] = {"work": "rows", "job": job, "step": step, "state": state,
-                             "snapshot": snapshot, "limit": limit}  # fmt: skip
+                             "snapshot": snapshot, "limit": limit, "offset": offset,
+                             "search": search}  # fmt: skip
     if key:
         query["key"] = _key(key)
     found = spark.query(query)
-    return StateRows(job, found["snapshot"], step, state, tuple(found["rows"]), found["truncated"])
+    rows = tuple(found["rows"])
+    return StateRows(job, found["snapshot"], step, state, offset, rows, found["truncated"])
 
 
 @router.get("/jobs/{job}/state/{step}/diff")

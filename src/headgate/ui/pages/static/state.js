@@ -39,7 +39,8 @@ function tableOf(caption, rows) {
 function captionOf(found) {
   const more = found.truncated ? ", and there are more" : "";
   const rows = found.rows.length === 1 ? "1 row" : `${found.rows.length} rows`;
-  if (!found.counts) return `${rows} of ${found.step} at ${found.snapshot}${more}`;
+  const from = found.offset ? `, from row ${found.offset + 1} on` : "";
+  if (!found.counts) return `${rows} of ${found.step} at ${found.snapshot}${from}${more}`;
   const changes = Object.entries(found.counts).filter(([, n]) => n > 0);
   const counted = changes.map(([word, n]) => `${n} ${word}`).join(", ");
   return `${found.step} from ${found.before} to ${found.after}: ${counted || "no difference"}`;
@@ -60,19 +61,41 @@ function showFieldsOf(form) {
   }));
 }
 
-async function look(form) {
+// Buttons to the pages before and behind. They ask for the same snapshot: "latest" moves on.
+function pagesOf(form, found, query) {
+  const box = element("p", undefined, { class: "pages" });
+  const to = (text, offset) => {
+    const button = element("button", text, { type: "button" });
+    button.addEventListener("click", () => {
+      query.set("snapshot", found.snapshot);
+      query.set("offset", offset);
+      ask(form, found.step, query);
+    });
+    box.append(button);
+  };
+  const size = Number(query.get("limit"));
+  if (found.offset) to("Previous rows", Math.max(0, found.offset - size));
+  if (found.truncated) to("Next rows", found.offset + size);
+  return box.childElementCount ? [box] : [];
+}
+
+function look(form) {
   const fields = new FormData(form);
-  const step = encodeURIComponent(fields.get("step"));
+  const step = fields.get("step");
   fields.delete("step");
-  const query = new URLSearchParams(fields);
+  const query = new URLSearchParams([...fields].filter(([, value]) => value !== ""));
   for (const input of form.querySelectorAll("[data-part]")) {
     if (input.value !== "") query.append("key", `${input.dataset.part}=${input.value}`);
   }
+  return ask(form, step, query);
+}
+
+async function ask(form, step, query) {
   const button = form.querySelector("button");
   button.disabled = true;
   rowsPart.replaceChildren(element("p", "Reading. The first time Spark has to start for it, which takes some seconds."));
   try {
-    const response = await fetch(`${form.dataset.rows.replace("{step}", step)}?${query}`);
+    const response = await fetch(`${form.dataset.rows.replace("{step}", encodeURIComponent(step))}?${query}`);
     const found = await response.json();
     if (!response.ok) {
       const problem = [...(found.errors ?? []), found.remedy].filter(Boolean).join("; ");
@@ -80,7 +103,8 @@ async function look(form) {
     } else if (found.rows.length === 0) {
       rowsPart.replaceChildren(element("p", `Nothing: ${captionOf(found)}.`, { class: "empty" }));
     } else {
-      rowsPart.replaceChildren(tableOf(captionOf(found), found.rows));
+      const pages = found.counts ? [] : pagesOf(form, found, query);
+      rowsPart.replaceChildren(tableOf(captionOf(found), found.rows), ...pages);
     }
   } catch {
     rowsPart.replaceChildren(element("p", "No answer from headgate ui.", { class: "notice bad" }));

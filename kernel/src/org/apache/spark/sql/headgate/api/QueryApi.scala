@@ -9,7 +9,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.spark.sql.{DataFrame => ApiFrame, SparkSession => ApiSession}
 import org.apache.spark.sql.headgate.batch.{BatchGuards, JobClock, OnceABatch, StopAfterBatch}
 import org.apache.spark.sql.headgate.commit.{Fence, HomeProbe}
-import org.apache.spark.sql.headgate.counters.Counters
+import org.apache.spark.sql.headgate.counters.{Counters, StageTimes}
 import org.apache.spark.sql.headgate.sinks.core.{JobSpec, SinkProvider}
 import org.apache.spark.sql.headgate.sinks.python.{PythonBatchWriter, PythonWriters}
 import org.apache.spark.sql.headgate.spark.{Frames, QueryHadoop, RunningQuery, Sessions}
@@ -36,12 +36,13 @@ object QueryApi {
   def start(df: ApiFrame, name: String, checkpoint: String, spec: String, everyMs: Long,
       drain: Boolean, eventTime: String): StreamingQuery = {
     val session = Frames.session(df)
+    StageTimes.listenTo(session.sparkContext)
     val sink = new SinkProvider().getTable(df.schema, Array.empty, new java.util.HashMap[String, String]())
     JobTimes.starting(session, eventTime)(Drained.starting(session, drain)(
       RunningQuery.start(df, name, checkpoint, sink, Map("spec" -> spec),
         // with no interval at all Spark never asks the clock, and so would not see a stop while it is idle
         if (everyMs < 0) Trigger.AvailableNow() else Trigger.ProcessingTime(math.max(1L, everyMs)),
-        new JobClock(session))))
+        new JobClock(session, everyMs))))
   }
 
   /** Lets Python write the batches of one sink of a run, in place of who did so before. */
@@ -51,13 +52,14 @@ object QueryApi {
   }
 
   /**
-   * What a query has reported since a trigger, as a JSON array, oldest first. The time is needed as well as
-   * the number: an idle trigger reports under the number of the next batch.
+   * What a query has reported since a trigger, as a JSON array, oldest first, each with the stages of its
+   * batch. The time is needed as well as the number: an idle trigger reports under the number of the next batch.
    */
   def progressAfter(query: StreamingQuery, batch: Long, triggered: String): String =
     query.recentProgress.reverseIterator
       .takeWhile(report => report.batchId > batch || report.batchId == batch && report.timestamp != triggered)
-      .map(_.json).toSeq.reverse.mkString("[", ",", "]")
+      .map(report => s"""{"progress":${report.json},"stages":${StageTimes.json(query.runId, report.batchId)}}""")
+      .toSeq.reverse.mkString("[", ",", "]")
 
   /** Lets the running batch of a query end, and starts no other. */
   def stopAfterBatch(queryRunId: String): Unit = StopAfterBatch.request(queryRunId)
@@ -88,7 +90,7 @@ object QueryApi {
   /** Drops what is kept of a query that ended. */
   def forget(runId: String): Unit = {
     val id = UUID.fromString(runId)
-    Counters.forget(id); OnceABatch.forget(id); StopAfterBatch.forget(id)
+    Counters.forget(id); StageTimes.forget(id); OnceABatch.forget(id); StopAfterBatch.forget(id)
     JobTimes.forget(id); Drained.forget(id); QueryHadoop.forget(id)
   }
 

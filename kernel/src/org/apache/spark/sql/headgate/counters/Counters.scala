@@ -152,6 +152,9 @@ object Counters {
         step -> JObject(of.toList.sortBy(_._1).map { case (o, n) => o -> JInt(BigInt(n)) })
       })))
 
+  /** Whether a query run has counted something: it is one of ours. */
+  def knows(runId: UUID): Boolean = runs.containsKey(runId)
+
   /** Called when a query ended, so that a long-lived session does not collect them. */
   def forget(runId: UUID): Unit = runs.remove(runId)
 }

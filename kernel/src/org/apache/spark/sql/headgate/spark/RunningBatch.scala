@@ -1,8 +1,10 @@
 package org.apache.spark.sql.headgate.spark
 
-import java.util.UUID
+import java.util.{Properties, UUID}
 
-import org.apache.spark.TaskContext
+import scala.util.Try
+
+import org.apache.spark.{SparkContext, TaskContext}
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorStateInfo
 import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, MicroBatchExecution}
 
@@ -61,6 +63,15 @@ object RunningBatch {
   /** The number of the batch that a task belongs to, if it is of one. */
   def ofTask(task: TaskContext): Option[Long] =
     Option(task.getLocalProperty(MicroBatchExecution.BATCH_ID_KEY)).map(_.toLong)
+
+  /** The query run and the number of the batch that a stage with these properties belongs to. */
+  def ofProperties(properties: Properties): Option[(UUID, Long)] =
+    for {
+      of <- Option(properties)
+      batch <- Option(of.getProperty(MicroBatchExecution.BATCH_ID_KEY))
+      run <- Option(of.getProperty(SparkContext.SPARK_JOB_GROUP_ID)) // StreamExecution's group is its run
+      id <- Try(UUID.fromString(run)).toOption
+    } yield (id, batch.toLong)
 
   /** The watermark that the next batch will have; for the same reason not what Spark tells. */
   def nextWatermarkMs(session: Session): Long = RunningQuery.of(session).fold(0L)(_.nextWatermarkMs)
