@@ -103,7 +103,7 @@ def begin_session(
     with suppress(HeadgateError, OSError):
         check_environment(given)
         java, where = _java_and_master(master, given)
-        begin_jvm(java, for_the_jvm(given, where, quiet_log()), brief=brief)
+        begin_jvm(java, for_the_jvm(given, where, quiet_log(), brief=brief), brief=brief)
 
 
 def _java_and_master(master: str | None, conf: Mapping[str, str]) -> tuple[JavaHome, str | None]:
@@ -132,7 +132,9 @@ def make_session(
     submitted = is_submitted()
     java, where = _java_and_master(master, conf)
     launched = not submitted and not has_jvm()
-    given = start_jvm(java, for_the_jvm(conf, where, quiet_log()) if launched else {}, brief=brief)
+    given = start_jvm(
+        java, for_the_jvm(conf, where, quiet_log(), brief=brief) if launched else {}, brief=brief
+    )
     if submitted:
         _refuse_another_master(given.get(MASTER), where)
     if launched or submitted:  # else some of it is left of a session that has ended
@@ -140,7 +142,10 @@ def make_session(
         where = where or given.get(MASTER)
     where = where or "local[*]"
     settings = for_the_context(
-        given, {**conf, MASTER: where}, kernel=bring_kernel(), launched=launched
+        given,
+        {**conf, MASTER: where},
+        kernel=bring_kernel(),
+        launched=launched,
     )
     if parallelism is not None:
         settings[SHUFFLE_PARTITIONS] = str(parallelism)

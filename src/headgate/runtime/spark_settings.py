@@ -21,6 +21,8 @@ DRIVER_MEMORY = "spark.driver.memory"
 SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
 # Spark's classes outgrow what Java first allows them: without room it stops four times to collect.
 _JVM = "-XX:+UseParallelGC -XX:MetaspaceSize=256m"
+# For a command of seconds, whose few collections need no threads of their own.
+_BRIEF_JVM = "-XX:+UseSerialGC -XX:MetaspaceSize=256m"
 
 # What the kernel's guarantees rest on: not for users to change.
 FIXED = {
@@ -100,14 +102,16 @@ def refuse_conflicts(given: Mapping[str, str], *, where: str = "") -> None:
             )
 
 
-def for_the_jvm(conf: Mapping[str, str], master: str | None, log_options: str) -> dict[str, str]:
+def for_the_jvm(
+    conf: Mapping[str, str], master: str | None, log_options: str, *, brief: bool = False
+) -> dict[str, str]:
     """What a driver's JVM is started with: the user's settings, and ours that it must start with.
 
     All else is set when the JVM has read the user's flags and files, so that none is replaced.
     """
     files = {**user_files(), **conf}
     settings = dict(conf)
-    for name, value in _JVM_DEFAULTS.items():
+    for name, value in {**_JVM_DEFAULTS, **({DRIVER_JAVA: _BRIEF_JVM} if brief else {})}.items():
         if name == DRIVER_MEMORY and "SPARK_DRIVER_MEMORY" in os.environ:
             continue
         settings[name] = files.get(name, value)
