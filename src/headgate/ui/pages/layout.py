@@ -130,9 +130,9 @@ def lay_out(
         points: list[tuple[float, float]] = []
         for number, place in enumerate(path[:-1]):
             y = middle[place] if number else leaves[link]
-            right = left_of[place] + spacing.box_width
-            behind = right + straight[layer[link[0]] + number]
-            points.append((left_of[place] if number else right, y))
+            edge = left_of[place] + spacing.box_width
+            behind = edge + straight[layer[link[0]] + number]
+            points.append((left_of[place] if number else edge, y))
             if behind > points[-1][0]:
                 points.append((behind, y))
         points.append((left_of[path[-1]], enters[link]))
