@@ -12,7 +12,6 @@ from playwright.sync_api import Browser
 from starlette.testclient import TestClient
 
 from headgate.ui.app import create_app
-from headgate.ui.pages.render import STATIC
 from headgate.ui.pages.routes import PAGES
 from tests.ui.pages.conftest import looking, serving
 from tests.ui.small_home import EVIL, EVIL_ROW, JOB, small_home

@@ -195,7 +195,8 @@ def _texts(node: Node) -> list[tuple[str, str, datetime | None]]:
 
 def _load(node: Node) -> list[str]:
     """How busy it is, and how uneven if that is worth a word; every colour has its word."""
-    found, words = [], {""}
+    found: list[str] = []
+    words = {""}
     if node.busy is not None:
         words.add(word := level(node.busy))
         found.append(f"busy {percent(node.busy)} {word}")
