@@ -220,8 +220,8 @@ def test_nobody_listens_to_tasks_for_pages_that_are_off(
     job_driver: Make, spark: SparkSession
 ) -> None:
     job_driver(processed).send("visits", *visits(2)).run()
-    bus = spark.sparkContext._jsc.sc().listenerBus()  # type: ignore[attr-defined]
-    listeners = [listener.getClass().getSimpleName() for listener in bus.listeners()]
+    context: Any = spark.sparkContext._jsc.sc()
+    listeners = [one.getClass().getSimpleName() for one in context.listenerBus().listeners()]
     assert listeners and not [name for name in listeners if name.endswith("AppStatusListener")]
 
 

@@ -66,20 +66,18 @@ def metrics(request: PageRequest) -> PageResponse:
         )
     within = time_range(name, start, end)
     view = request.model.over_time(job, within, most=_ROWS)
-    chosen = (
-        {"start": start, "end": end} if (within.last is None and start) or end else {"range": name}
-    )
-    query = urlencode({key: value for key, value in chosen.items() if value is not None})
+    query = {"range": name} if start is None else {"start": str(start)}
+    query |= {} if end is None else {"end": str(end)}
     values = {
         "view": view,
         "job": request.model.job(job).summary,
         "tab": "metrics",
         "ranges": RANGES,
-        "chosen": chosen.get("range"),
+        "chosen": name if start is None and end is None else None,
         "charts": CHARTS,
         "rows": _rows(view),
         "sinks": [names for names, _ in _sinks(view)[:_MOST_SINKS]],
-        "url": f"/jobs/{quote(job, safe='')}/metrics?{query}",
+        "url": f"/jobs/{quote(job, safe='')}/metrics?{urlencode(query)}",
         "wider": _wider(view),
     }
     return PageResponse("metrics.html", values)
