@@ -122,7 +122,7 @@ def test_the_wheel_carries_the_kernel_the_types_and_the_entry_points(tmp_path: P
     assert [name for name in names if name.startswith("headgate/jvm/locks/kafka-")]
     pages = {f"headgate/ui/pages/{name}" for name in PAGES}
     assert pages <= set(names)
-    assert "headgate = headgate.cli.main:main" in text
+    assert "headgate = headgate.cli.entry:main" in text
     assert "headgate = headgate.testing.plugin" in text
     assert not [name for name in names if not name.startswith(("headgate/", "headgate-"))]
 

@@ -33,6 +33,13 @@ def test_the_module_is_the_command_and_says_its_version() -> None:
     assert ran.stdout.startswith("headgate 0.1.0 (spark 4.2.0, python 3.")
 
 
+def test_ctrl_c_while_python_imports_is_no_traceback(tmp_path: Path) -> None:
+    interrupted = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
+    (tmp_path / "typer.py").write_text(interrupted)  # imported in place of the real one
+    ran = headgate("list", PYTHONPATH=f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    assert (ran.returncode, ran.stderr) == (130, "interrupted\n")
+
+
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_bare_group_shows_its_help(group: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke([group]) == 2

@@ -114,7 +114,9 @@ class PostgresServer:
         )  # fmt: skip
         if ran.returncode != 0:
             raise HeadgateError(
-                f"psql failed: {ran.stderr.strip()}", remedy="correct the statement"
+                f"psql failed: {ran.stderr.strip()}",
+                code="DATABASE",
+                remedy="correct the statement",
             )
         return ran.stdout
 
@@ -133,7 +135,9 @@ class PostgresServer:
             if self._process.poll() is not None or time.monotonic() > until:
                 said = (self.folder / "server.log").read_text(errors="replace")[-2000:]
                 raise HeadgateError(
-                    "the PostgreSQL server did not start", remedy=f"see what it said: {said}"
+                    "the PostgreSQL server did not start",
+                    code="INSTALLATION",
+                    remedy=f"see what it said: {said}",
                 )
             time.sleep(0.05)
 
@@ -164,7 +168,9 @@ class PostgresServer:
         )  # fmt: skip
         if ran.returncode != 0:
             raise HeadgateError(
-                f"initdb failed: {ran.stderr.strip()}", remedy="check the PostgreSQL installation"
+                f"initdb failed: {ran.stderr.strip()}",
+                code="INSTALLATION",
+                remedy="check the PostgreSQL installation",
             )
 
     def _answers(self) -> bool:
