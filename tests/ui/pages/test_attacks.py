@@ -92,9 +92,9 @@ def test_pages_keep_to_the_policy_and_load_only_what_is_here(client: TestClient)
         reader.feed(response.text)
         assert reader.inline == [], path
         loads |= reader.loads
-    assert {load.partition("?")[0] for load in loads} == {
-        f"/static/{file.relative_to(STATIC).as_posix()}" for file in STATIC.rglob("*.*")
-    }
+    assert {load.partition("?")[0].rpartition("/")[2] for load in loads} >= {
+        "headgate.css", "icon.svg", "theme.js", "headgate.js", "graph.js", "logs.js", "state.js"
+    }  # fmt: skip
     for asset in loads:
         assert re.fullmatch(r"/static/[A-Za-z./]+\?[0-9a-f]{10}", asset), asset
         assert client.get(asset).status_code == 200
