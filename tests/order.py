@@ -1,4 +1,4 @@
-"""Owns the order of tests: what shares a broker together, quick ones first, equal parts of slow ones.
+"""The order of tests: what shares a broker together, quick ones first, equal parts of slow ones.
 
 Workers begin with equal parts of the list and later take from each other's ends. What is wrong in
 small shows after minutes. A broker starts once for the whole run and not once a worker, since its

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from headgate.base.errors import UsageError
-from headgate.jvm import class_archive
+from headgate.jvm import class_archive, launch
 from headgate.jvm.class_archive import VARIABLE, archive_path, keep, make_later
 from headgate.jvm.java import JavaHome, find_java
 from headgate.jvm.launch import VECTOR_MODULE, known_command
@@ -230,6 +231,59 @@ def test_training_makes_an_archive_that_java_takes(java: JavaHome, cache: Path) 
     line = next(line for line in ran.stdout.splitlines() if ".deploy.SparkSubmit " in line)
     assert "shared objects file (top)" in line
     assert not list(path.parent.glob(".new-*"))
+
+
+@pytest.fixture
+def begin(java: JavaHome, monkeypatch: pytest.MonkeyPatch) -> Callable[[], launch._Begun]:
+    """Calls `begin_jvm`, twice; a process that waits stands in for the JVM."""
+    waits = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    monkeypatch.setattr(launch, "_command", lambda *_, **__: waits)
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+
+    def begin() -> launch._Begun:
+        launch.begin_jvm(java, {})
+        launch.begin_jvm(java, {})
+        (found,) = launch._begun
+        return found
+
+    return begin
+
+
+def test_a_jvm_that_was_begun_is_taken_by_a_start_with_the_same_command(
+    begin: Callable[[], launch._Begun],
+) -> None:
+    begun = begin()
+    assert launch._taken(begun.command) is begun
+    assert begun.process.poll() is None
+    begun.end()
+    assert not begun.folder.exists()
+
+
+def test_a_jvm_that_was_begun_ends_if_the_users_file_has_set_a_variable(
+    begin: Callable[[], launch._Begun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = begin()
+    monkeypatch.setenv("SET_BY_A_FILE", "1")
+    assert launch._taken(begun.command) is None
+    assert begun.process.poll() is not None
+    assert not begun.folder.exists()
+
+
+def test_a_jvm_that_was_begun_ends_if_other_settings_are_wanted(
+    begin: Callable[[], launch._Begun],
+) -> None:
+    begun = begin()
+    assert launch._taken([*begun.command, "-Xmx1g"]) is None
+    assert begun.process.poll() is not None
+
+
+def test_a_jvm_that_was_begun_ends_if_the_users_file_has_started_one(
+    begin: Callable[[], launch._Begun], java: JavaHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = begin()
+    monkeypatch.setattr(SparkContext, "_gateway", object())
+    launch.start_jvm(java, {})
+    assert begun.process.poll() is not None
 
 
 def _until(holds: Callable[[], bool], seconds: float = 30) -> None:

@@ -17,7 +17,7 @@ STEPS = (
     "window",
 )  # fmt: skip
 PAGES = (
-    "getting-started.md", "dead-letters.md", "delta.md", "extend.md", "formats.md",
+    "getting-started.md", "dead-letters.md", "delta.md", "extend.md", "formats.md", "iceberg.md",
     *(f"steps/{step}.md" for step in STEPS),
 )  # fmt: skip
 

@@ -12,14 +12,19 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JJavaError
+from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
 
 from headgate import jvm
 from headgate.brokers.process import free_port
+from headgate.connectors.iceberg.batch import BatchWrite
+from headgate.connectors.iceberg.table import LakeTable
 from headgate.connectors.log.files import Record, TopicFiles
 from headgate.connectors.pulsar.range import PulsarFailure
 from headgate.failures import Failure, Reason, Report, explain
@@ -375,6 +380,46 @@ def _delta_conflict(lab: Lab) -> None:
         lab.raised(failures.of("out", "table", error.java_exception))
 
 
+def _iceberg(lab: Lab, **options: str) -> LakeTable:
+    there = {"type": "sql", "uri": f"sqlite:///{lab.folder}/c.db", "warehouse": str(lab.folder)}
+    return LakeTable("out", "a.t", "default", options or there)
+
+
+def _columns(*names: str) -> StructType:
+    return StructType([StructField(name, LongType()) for name in names])
+
+
+@fails_for(Reason.ICEBERG_TABLE)
+def _iceberg_table(lab: Lab) -> None:
+    _iceberg(lab).prepared(_columns("id"))
+    _iceberg(lab).prepared(_columns("id", "more"))
+
+
+@fails_for(Reason.ICEBERG_CATALOG)
+def _iceberg_catalog(lab: Lab) -> None:
+    nobody = _iceberg(lab, type="rest", uri=f"http://127.0.0.1:{free_port()}")
+    BatchWrite(nobody, _columns("id"))(lab.spark.range(1), {})
+
+
+@fails_for(Reason.ICEBERG_CONFLICT)
+def _iceberg_conflict(lab: Lab) -> None:
+    """Every commit of ours comes behind one of another writer."""
+    theirs, rows = _iceberg(lab), lab.spark.range(3)
+    theirs.prepared(_columns("id"))
+    request = {"writer": "a.r1.out", "number": 0, "token": "a", "tasks": [0, 1], "bytes": 9}
+    commit = SqlCatalog.commit_table
+
+    def late(self: SqlCatalog, table: Any, requirements: Any, updates: Any) -> Any:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(SqlCatalog, "commit_table", commit)
+            theirs.load().append(pa.table({"id": pa.array([7], pa.int64())}))
+        return commit(self, table, requirements, updates)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SqlCatalog, "commit_table", late)
+        BatchWrite(_iceberg(lab), _columns("id"))(rows, request)
+
+
 @fails_for(Reason.BATCH_TIMEOUT)
 def _slow(lab: Lab) -> None:
     raise BatchTimeoutError(timedelta(seconds=3))
@@ -514,9 +559,9 @@ def test_a_code_that_nobody_knows_is_still_a_failure() -> None:
 
 def test_the_page_of_failures_lists_every_reason() -> None:
     page = (Path(__file__).parents[1] / "docs" / "failures.md").read_text()
-    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    rows = [line for line in page.splitlines() if line.startswith("| <a id=")]
     assert rows == [
-        f"| `{reason.name}` | {reason.text} | {'yes' if reason.retryable else 'no'} | "
-        f"{reason.remedy} |"
+        f'| <a id="{reason.name.lower()}"></a>`{reason.name}` | {reason.text} '
+        f"| {'yes' if reason.retryable else 'no'} | {reason.remedy} |"
         for reason in Reason
     ]

@@ -515,4 +515,6 @@ def test_debug_tells_the_whole_story(folder: Path) -> None:
     assert "Traceback" in ended.stderr and "\tat org.apache.spark" in ended.stderr
     last = ended.stderr.strip().splitlines()[-1]
     assert last.startswith("error: an expression of the job failed on a row")
-    assert "'three'" in last and last.endswith(": correct the expression")
+    assert "'three'" in last and last.endswith(
+        ": correct the expression (headgate explain EXPRESSION)"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import re
@@ -17,9 +18,24 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
+import headgate as hg
 from headgate.jvm.spark_jars import find_spark_jars, read_kernel_jar
+from tools import release
 
 ROOT = Path(__file__).resolve().parent.parent
+SMALL = """[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+[project]
+name = "small"
+version = "1.2.0"
+"""
+PAGES = (
+    "templates/base.html",
+    "static/headgate.js",
+    "static/uplot/uPlot.iife.min.js",
+    "static/uplot/LICENSE",
+)
 DUMMY = """package org.apache.spark.sql.headgate
 import org.apache.spark.sql.catalyst.expressions.Expression
 object Dummy { def text(expression: Expression): String = expression.sql }
@@ -85,11 +101,12 @@ def build(checkout: Path, *options: str, **variables: str) -> subprocess.Complet
 
 
 def test_the_wheel_carries_the_kernel_the_types_and_the_entry_points(tmp_path: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
-        cwd=ROOT, check=True, capture_output=True, timeout=600,
-    )  # fmt: skip
-    (wheel,) = tmp_path.glob("headgate-*-py3-none-any.whl")
+    sdist, wheel = release.build(ROOT, tmp_path)  # the wheel is built from the sdist
+    assert sdist.name == f"headgate-{hg.__version__}.tar.gz"
+    assert wheel.name == f"headgate-{hg.__version__}-py3-none-any.whl"
+    sums = (tmp_path / "SHA256SUMS").read_text().split()
+    assert sums[1::2] == [sdist.name, wheel.name]
+    assert sums[2] == hashlib.sha256(wheel.read_bytes()).hexdigest()
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         archive.extract("headgate/jars/headgate-kernel.jar", tmp_path)
@@ -103,11 +120,48 @@ def test_the_wheel_carries_the_kernel_the_types_and_the_entry_points(tmp_path: P
     assert "headgate/resources/kafka-log4j2.properties" in names
     assert [name for name in names if name.startswith("headgate/brokers/locks/kafka-")]
     assert [name for name in names if name.startswith("headgate/jvm/locks/kafka-")]
-    pages = {f"headgate/ui/pages/{name}" for name in ("templates/base.html", "static/headgate.js")}
+    pages = {f"headgate/ui/pages/{name}" for name in PAGES}
     assert pages <= set(names)
-    assert "headgate = headgate.cli.main:main" in text
+    assert "headgate = headgate.cli.entry:main" in text
     assert "headgate = headgate.testing.plugin" in text
     assert not [name for name in names if not name.startswith(("headgate/", "headgate-"))]
+
+
+def test_a_release_is_what_the_tag_has_and_agrees_with_version_and_changelog(
+    tmp_path: Path,
+) -> None:
+    project = tmp_path / "small"
+    (project / "small").mkdir(parents=True)
+    (project / "pyproject.toml").write_text(SMALL)
+    (project / "small" / "__init__.py").write_text("tagged = True\n")
+    (project / "CHANGELOG.md").write_text("## 1.2.0 (unreleased)\n")
+
+    def git(*words: str) -> None:
+        who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        subprocess.run(["git", *who, *words], cwd=project, check=True, capture_output=True)
+
+    def refused(tag: str) -> str:
+        with pytest.raises(release.ReleaseError) as error:
+            release.build(project, tmp_path / "dist", tag=tag)
+        return str(error.value)
+
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-q", "-m", "one")
+    assert refused("v1.2.0") == "there is no tag v1.2.0: make it with `git tag v1.2.0`"
+    git("tag", "v1.2.0")
+    assert "must have the heading '## 1.2.0 (YYYY-MM-DD)'" in refused("v1.2.0")
+    git("tag", "v1.3.0")
+    assert "must be v1.2.0, the version in pyproject.toml, got v1.3.0" in refused("v1.3.0")
+    assert not (tmp_path / "dist").exists()
+
+    (project / "CHANGELOG.md").write_text("## 1.2.0 (2026-12-01)\n")
+    git("commit", "-a", "-q", "-m", "two")
+    git("tag", "--force", "v1.2.0")
+    (project / "small" / "__init__.py").write_text("tagged = False\n")
+    _, wheel = release.build(project, tmp_path / "dist", tag="v1.2.0")
+    with zipfile.ZipFile(wheel) as archive:
+        assert archive.read("small/__init__.py") == b"tagged = True\n"
 
 
 @pytest.mark.slow
@@ -174,6 +228,8 @@ def test_the_lock_pins_all_that_the_project_and_its_tools_name() -> None:
     named = project()["project"]["dependencies"] + project()["build-system"]["requires"]
     tools = (ROOT / "requirements" / "dev.txt").read_text().splitlines()
     named += [line for line in tools if line and not line.startswith("#")]
+    extras = project()["project"]["optional-dependencies"]
+    named += [text for name, texts in extras.items() if name != "java" for text in texts]
     for text in named:
         requirement = Requirement(text)
         assert requirement.specifier.contains(locked[requirement.name]), text

@@ -53,9 +53,9 @@ def test_the_graph_names_the_class_and_its_config() -> None:
 
 
 def test_a_killed_driver_goes_on_where_it_was(database: Path, tmp_path: Path) -> None:
-    topic, count = TopicFiles(tmp_path / "events"), 2400
+    topic, count = TopicFiles(tmp_path / "events"), 1200
     topic.create(2)
-    made = [{"id": f"id{n * 7919 % 1800}", "value": n} for n in range(count)]
+    made = [{"id": f"id{n * 7919 % 900}", "value": n} for n in range(count)]
     for partition in range(2):
         ours = [event for event in made if int(event["id"][2:]) % 2 == partition]
         topic.append([Record(json.dumps(event)) for event in ours], partition=partition)
@@ -64,14 +64,14 @@ def test_a_killed_driver_goes_on_where_it_was(database: Path, tmp_path: Path) ->
         first.setdefault(event["id"], event["value"])
 
     driver = _start(database, tmp_path)
-    _wait(lambda: len(rows(database)) >= 300, driver)
+    _wait(lambda: len(rows(database)) >= 150, driver)
     os.kill(driver.pid, signal.SIGKILL)
     driver.wait()
     assert len(rows(database)) < len(first), "it was killed at work"
     assert _start(database, tmp_path, "--bounded").wait(240) == 0
     found = rows(database)
     assert {row["id"]: row["value"] for row in found} == first
-    assert len(found) == len(first) == 1800
+    assert len(found) == len(first) == 900
     again = [json.loads(r.value or "")["value"] for r in TopicFiles(tmp_path / "again").read()]
     assert sorted(again) == sorted(set(range(count)) - set(first.values()))
 

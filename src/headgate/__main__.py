@@ -1,6 +1,6 @@
 """``python -m headgate`` is the ``headgate`` command."""
 
-from headgate.cli.main import main
+from headgate.cli.entry import main
 
 if __name__ == "__main__":
     main()

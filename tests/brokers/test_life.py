@@ -140,7 +140,12 @@ def test_settings_stay_with_the_folder(kind: Kind, java: Path, tmp_path: Path) -
             assert f"{name}={value}" in written
 
 
-@pytest.mark.slow
+# Of Pulsar in part: reliability/test_pulsar.py kills one, which has all records when it is back.
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(KAFKA, marks=pytest.mark.slow), pytest.param(PULSAR, marks=pytest.mark.long)],
+    ids=lambda kind: kind.name,
+)
 def test_a_broker_serves_survives_a_kill_with_its_records_and_stops(
     kind: Kind, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -195,12 +200,9 @@ def test_a_broker_serves_survives_a_kill_with_its_records_and_stops(
     assert invoke(["broker", "stop", *named]) == 0
 
 
-# Both fixtures are made alike, and Pulsar takes more than twice the CPU time to start.
-@pytest.mark.parametrize(
-    "kind",
-    [pytest.param(KAFKA, marks=pytest.mark.slow), pytest.param(PULSAR, marks=pytest.mark.long)],
-    ids=lambda kind: kind.name,
-)
+# In part: all that uses the fixtures, and the brokers above that are started and stopped.
+@pytest.mark.long
+@pytest.mark.parametrize("kind", [KAFKA, PULSAR], ids=lambda kind: kind.name)
 def test_the_fixture_gives_a_broker_and_ends_it(kind: Kind, tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         "import pathlib, socket\n"

@@ -270,7 +270,8 @@ def test_an_unknown_job_exits_3_with_a_remedy(
     assert invoke(["show", "other", "--home", str(tmp_path)]) == 3
     out, err = capsys.readouterr()
     assert out == ""
-    assert err == f"error: there is no job 'other' in {tmp_path}: it has: store\n"
+    said = f"error: there is no job 'other' in {tmp_path}: it has: store"
+    assert err == f"{said} (headgate explain NOT_FOUND)\n"
 
 
 def test_the_graph_of_a_job_comes_from_the_home(

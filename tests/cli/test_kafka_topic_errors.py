@@ -52,7 +52,9 @@ def test_should_not_find_a_topic_that_is_not_there(
     assert topic.run(verb) == 3
     err = capsys.readouterr().err
     assert err.startswith(f"error: there is no topic at {topic.address}: ")
-    assert err.endswith(f"create it with `headgate topic create {topic.address}`\n")
+    assert err.endswith(
+        f"create it with `headgate topic create {topic.address}` (headgate explain NOT_FOUND)\n"
+    )
 
 
 def test_should_name_the_servers_that_do_not_answer() -> None:

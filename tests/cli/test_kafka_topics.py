@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 import subprocess
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from confluent_kafka import Producer
@@ -19,7 +22,9 @@ from confluent_kafka.admin import (
     NewTopic,
     ResourceType,
 )
+from pyspark.sql import SparkSession
 
+from headgate.cli.main import invoke
 from tests.cli.kafka_topics import COMMAND, Topic, headgate
 
 
@@ -343,3 +348,30 @@ def test_should_name_a_bad_line_and_send_those_before_it(new: Callable[..., Topi
     assert done.returncode == 2
     assert done.stderr.startswith("error: line 2 has no field 'id': correct the line")
     assert topic.lines() == ['{"id":1}']
+
+
+def test_a_new_project_for_kafka_runs_by_the_commands_that_it_names(
+    kafka_servers: str,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert invoke(["init", str(tmp_path / "shop"), "--template", "kafka"]) == 0
+    told = capsys.readouterr().err.removeprefix("now: ")
+    commands = [shlex.split(command) for command in told.split(" && ")]
+    assert commands[:2] == [
+        ["cd", str(tmp_path / "shop")],
+        ["headgate", "broker", "start", "kafka", "--port", "9092"],
+    ]
+    own = ("127.0.0.1:9092/", f"{kafka_servers}/{uuid4().hex}-")  # the tests' broker
+    monkeypatch.chdir(tmp_path / "shop")
+    settings = Path("headgate.toml").read_text()
+    assert settings.count(own[0]) == 2
+    Path("headgate.toml").write_text(settings.replace(*own))
+    for words in commands[2:]:
+        capsys.readouterr()
+        assert invoke([word.replace(*own) for word in words[1:]]) == 0, capsys.readouterr().err
+    totals = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    newest = {row["user"]: row["total"] for row in sorted(totals, key=lambda row: row["total"])}
+    assert (newest, len(totals)) == ({"ann": 7, "bob": 7, "eve": 1}, 5)

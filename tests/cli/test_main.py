@@ -43,7 +43,7 @@ def test_wrong_usage_exits_2_with_one_line(
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("error: ")
-    assert err.endswith("see headgate --help\n")
+    assert err.endswith("see headgate --help (headgate explain USAGE)\n")
     assert err.count("\n") == 1
 
 
@@ -77,7 +77,8 @@ def test_a_bug_is_told_without_a_stack_trace(
     assert invoke(["show", "x", "--home", str(tmp_path)]) == 1
     err = capsys.readouterr().err
     assert err.startswith("error: unexpected AttributeError: ")
-    assert err.endswith("run the command again with --debug, and report it with what that shows\n")
+    remedy = "run the command again with --debug, and report it with what that shows"
+    assert err.endswith(f"{remedy} (headgate explain UNEXPECTED)\n")
 
 
 @pytest.fixture
@@ -127,7 +128,7 @@ def test_an_error_in_the_jobs_code_shows_its_line(
     assert invoke(["check", str(app)]) == 2
     err = capsys.readouterr().err
     assert err.startswith("error: the job's own code raised ZeroDivisionError: division by zero")
-    assert err.endswith(f"[{app}:4]\n")
+    assert err.endswith(f"[{app}:4] (headgate explain USAGE)\n")
 
 
 def test_a_client_that_crashes_when_it_is_taken_down_does_not_change_the_exit_code() -> None:

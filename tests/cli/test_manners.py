@@ -33,6 +33,13 @@ def test_the_module_is_the_command_and_says_its_version() -> None:
     assert ran.stdout.startswith("headgate 0.1.0 (spark 4.2.0, python 3.")
 
 
+def test_ctrl_c_while_python_imports_is_no_traceback(tmp_path: Path) -> None:
+    interrupted = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
+    (tmp_path / "typer.py").write_text(interrupted)  # imported in place of the real one
+    ran = headgate("list", PYTHONPATH=f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    assert (ran.returncode, ran.stderr) == (130, "interrupted\n")
+
+
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_bare_group_shows_its_help(group: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke([group]) == 2
@@ -60,10 +67,13 @@ def test_a_typo_in_a_verb_or_job_is_named(
     make_job(tmp_path)
     assert invoke(["shwo", "store"]) == 2
     assert capsys.readouterr().err == (
-        "error: No such command 'shwo': did you mean 'show'? see headgate --help\n"
+        "error: No such command 'shwo': did you mean 'show'? see headgate --help"
+        " (headgate explain USAGE)\n"
     )
     assert invoke(["show", "stroe", "--home", str(tmp_path)]) == 3
-    assert capsys.readouterr().err.endswith("did you mean store? it has: store\n")
+    assert capsys.readouterr().err.endswith(
+        "did you mean store? it has: store (headgate explain NOT_FOUND)\n"
+    )
     run = Home(tmp_path).job("store").run("r1")
     run.files.write_text("jobs/store/savepoints/before_v2/manifest.json", "{}")
     assert invoke(["savepoint", "show", "store", "before_v1", "--home", str(tmp_path)]) == 3
@@ -85,6 +95,14 @@ def test_metrics_are_those_of_the_newest_checkpoint(
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["records", "behind", "10"] in lines
     assert ["state", "users_lookup", "50,000", "rows", "9.1", "MiB"] in lines
+
+    assert invoke(["metrics", "store", "--over", "all", "--home", str(tmp_path), "--json"]) == 0
+    steps = json.loads(capsys.readouterr().out)["steps"]
+    assert [step["batch_ms"] for step in steps if step["batch_ms"] is not None] == [410.0]
+    assert invoke(["metrics", "store", "--over", "1h", "--home", str(tmp_path)]) == 0
+    assert "9.1 MiB" in capsys.readouterr().out
+    assert invoke(["metrics", "store", "--over", "2h", "--home", str(tmp_path)]) == 2
+    capsys.readouterr()
 
 
 def test_errors_say_what_went_wrong_and_what_became_of_it(
@@ -139,7 +157,8 @@ def test_what_the_system_refuses_is_not_for_a_report(
     monkeypatch.setattr("headgate.home.layout.Home.find", partial(open, tmp_path))
     assert invoke(["show", "r", "--home", str(tmp_path)]) == 1
     assert capsys.readouterr().err == (
-        f"error: cannot use {tmp_path}: Is a directory: name a file, not a folder\n"
+        f"error: cannot use {tmp_path}: Is a directory: name a file, not a folder"
+        " (headgate explain STORAGE)\n"
     )
 
 

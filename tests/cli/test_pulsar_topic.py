@@ -23,8 +23,6 @@ from headgate.connectors.topic_client import Retention
 from tests.cli.kafka_topics import COMMAND, headgate
 from tests.pulsar import secured
 
-pytestmark = pytest.mark.slow
-
 # What "...".hashCode() & Integer.MAX_VALUE gives in Java, which Pulsar's producers go by.
 HASHES = {
     "user-1": 1311451823, "user-2": 1311451824, "user-3": 1311451825,
@@ -315,6 +313,7 @@ def test_should_name_the_broker_that_does_not_answer_where_its_rest_interface_do
     assert "no Pulsar broker is reachable at pulsar://127.0.0.1:9 (" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 class TestWhereEverybodyMakesTopicsAndShowsATokenFirst:
     """A broker of its own, with tokens, that makes whatever topic somebody names."""
 
@@ -339,7 +338,8 @@ class TestWhereEverybodyMakesTopicsAndShowsATokenFirst:
             assert topic.run(verb) == 3
             err = capsys.readouterr().err
             assert err.startswith(f"error: there is no topic at {topic.address}: ")
-            assert err.endswith(f"create it with `headgate topic create {topic.address}`\n")
+            remedy = f"create it with `headgate topic create {topic.address}`"
+            assert err.endswith(f"{remedy} (headgate explain NOT_FOUND)\n")
 
     def test_should_let_in_whoever_has_the_token(
         self, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

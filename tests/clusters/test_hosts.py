@@ -34,8 +34,10 @@ def network() -> Iterator[Network]:
         made.close()
 
 
+# In part: executors that die (reliability/test_cluster.py), that do not see the home
+# (reliability/test_unseen_home.py), a home in S3 (homes/test_contract.py).
 @needs_mounts
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_store_is_exact_on_two_machines_of_which_one_dies_in_a_batch(
     spark: SparkSession, network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

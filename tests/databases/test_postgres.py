@@ -90,8 +90,14 @@ class Users:
         return "'" + text.replace("'", "''") + "'"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("full", [False, True], ids=["keys", "whole rows"])
+# What a change has of the row before it is in test_envelopes.py.
+@pytest.mark.parametrize(
+    "full",
+    [
+        pytest.param(False, marks=pytest.mark.slow, id="keys"),
+        pytest.param(True, marks=pytest.mark.long, id="whole rows"),
+    ],
+)
 def test_a_job_has_the_rows_of_the_database(
     spark: SparkSession, tmp_path: Path, postgres: Postgres, full: bool
 ) -> None:

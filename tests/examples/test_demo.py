@@ -72,7 +72,8 @@ def test_the_store_on_pulsar_goes_on_from_a_checkpoint_without_reading_its_table
     assert min(counts) > 0, "each kind of order is there"
 
 
-@pytest.mark.slow
+# In part: test_site.py runs the commands of the quickstart, in one process.
+@pytest.mark.long
 def test_the_getting_started_page_does_what_it_says(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "getting-started.md").read_text()
     section = page[page.index("## A job of your own") : page.index("`--bounded` reads")]

@@ -1,9 +1,10 @@
-"""The store with tables of PostgreSQL for its outputs, a function and a Delta table beside them."""
+"""The store into tables of PostgreSQL and of lakes, and into what a function writes."""
 
 from pyspark.sql import DataFrame
 
 import headgate as hg
 from examples.store.store import ITEM, ORDER, USER
+from tests.lakes.lake_job import iceberg
 
 
 @hg.job(
@@ -34,6 +35,7 @@ def store(job: hg.Job) -> None:
     enriched.sink("enriched", table("enriched"))
     enriched.sink("enriched_files", hg.ForeachBatchSink(append, exactly_once=True))
     enriched.sink("enriched_delta", hg.DeltaSink(f"{out}-lake"))
+    enriched.sink("enriched_iceberg", iceberg(f"{out}-iceberg", "enriched"))
     with_user.missing.sink("missing_users", table("missing_users"))
     with_item.missing.sink("missing_items", table("missing_items"))
     orders.malformed.sink("malformed", table("malformed"))

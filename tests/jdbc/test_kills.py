@@ -81,16 +81,22 @@ def killed(tmp_path: Path) -> Iterator[Killed]:
     server.close()
 
 
-@pytest.mark.slow
-def test_tables_are_exact_when_drivers_and_the_database_are_killed(killed: Killed) -> None:
+# The short one dies with its transaction open; jdbc/test_exactly_once.py dies at every point, in
+# one process.
+@pytest.mark.parametrize(
+    "times", [pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.long)]
+)
+def test_tables_are_exact_when_drivers_and_the_database_are_killed(
+    killed: Killed, times: int
+) -> None:
     seed = random.SystemRandom().randrange(1 << 30)
     moments = random.Random(seed)
     killed.send(2500)
-    killed.halted("in_transaction", 0)
-    killed.halted("after_transaction", 1)
+    for batch, point in enumerate(("in_transaction", "after_transaction")[:times]):
+        killed.halted(point, batch)
     killed.send(2500)
     driver = killed.driver()
-    for _ in range(2):
+    for _ in range(times):
         killed.send(2500)
         assert work_a_while(driver, killed.home, 1, moments.uniform(0, 0.5), "shop")
         killed.server.kill()
@@ -102,7 +108,7 @@ def test_tables_are_exact_when_drivers_and_the_database_are_killed(killed: Kille
     current = Home(str(killed.home)).job("shop").current()
     assert current is not None
     reasons = {e.details["reason"] for e in current.events() if e.kind == "failed"}
-    print(f"2 halts and a kill of drivers, 2 kills of the database, seed {seed}: {reasons}")
+    print(f"{times + 1} deaths of drivers, {times} of the database, seed {seed}: {reasons}")
     assert reasons <= {"DATABASE_UNREACHABLE", "DRIVER_GONE"}
     killed.assert_exact()
 

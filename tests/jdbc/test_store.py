@@ -1,4 +1,4 @@
-"""The store from Kafka into PostgreSQL, Delta and a function, killed at each point of commits."""
+"""The store from Kafka into tables and a function, killed at each point of commits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.jdbc.server import PASSWORD, USER, Postgres
-from tests.lakes.tables import read
+from tests.lakes.tables import read, read_iceberg
 from tests.reliability.processes import Driver
 from tests.reliability.store_data import Producer
 from tests.reliability.store_truth import expected
@@ -70,7 +70,8 @@ def test_each_row_is_once_in_both_tables_and_in_what_a_function_writes(
         return Driver(JOB, topics, home, *words, *flags, names=INPUTS,
                       env={"PYTHONPATH": str(ROOT), "STORE_PASSWORD": PASSWORD, **env})  # fmt: skip
 
-    chunks = len(POINTS) + KILLS + 6
+    Path(f"{out}-iceberg").mkdir()
+    chunks = len(POINTS) + KILLS + 8
     producer = Producer(topics, orders=2000 * chunks, chunks=chunks, seed=5)
     for batch, point in enumerate(POINTS):
         producer.chunk()
@@ -83,15 +84,16 @@ def test_each_row_is_once_in_both_tables_and_in_what_a_function_writes(
         assert work_a_while(killed, home, 1, moments.uniform(0, 1))
         killed.kill()
     finished = driver("--bounded")
-    assert work_a_while(finished, home, 1, moments.uniform(0, 1))
-    server.kill()
-    time.sleep(moments.uniform(0, 2))
-    server.start()
+    for _ in range(2):
+        assert work_a_while(finished, home, 1, moments.uniform(0, 0.5))
+        server.kill()
+        time.sleep(moments.uniform(0, 2))
+        server.start()
     assert finished.wait(240) == 0, finished.text()[-3000:]
 
     truth = expected(home, topics)
     print(
-        f"{len(POINTS)} halts, {KILLS} kills, 1 of the database, {truth.batches} batches, {seed=}"
+        f"{len(POINTS)} halts, {KILLS} kills, 2 of the database, {truth.batches} batches, {seed=}"
     )
     for output in OUTPUTS:
         found = Counter(canonical(row, output) for row in server.records(output))
@@ -99,6 +101,7 @@ def test_each_row_is_once_in_both_tables_and_in_what_a_function_writes(
         assert truth.rows[output]
     files = [line for file in out.glob("*/part-*.json") for line in file.read_text().splitlines()]
     assert Counter(canonical(json.loads(line), "") for line in files) == truth.rows["enriched"]
-    lake = [canonical(without_nulls(row), "") for row in read(f"{out}-lake")]
-    assert Counter(lake) == truth.rows["enriched"]
+    for in_lake in (read(f"{out}-lake"), read_iceberg(Path(f"{out}-iceberg"), "ice.enriched")):
+        lake = [canonical(without_nulls(row), "") for row in in_lake]
+        assert Counter(lake) == truth.rows["enriched"]
     assert sum(rows.total() for rows in truth.rows.values()) == 2000 * chunks

@@ -11,10 +11,12 @@ from pyspark.sql import SparkSession
 
 import headgate as hg
 from headgate import jvm
-from headgate.base.errors import GraphError
+from headgate.base.errors import GraphError, HeadgateError
 from tests.brokers.pipe import SCHEMA, Pipe
 from tests.brokers.systems import KafkaSystem
 from tests.kafka.client import Kafka, Send
+
+IN_COMMIT = "spark.headgate.test.in.state.commit"
 
 
 @pytest.fixture
@@ -40,11 +42,19 @@ def test_should_write_each_row_once_from_kafka_to_kafka(pipe: Pipe, kafka: Kafka
         found.sink("known", hg.topic(address + pipe.known, key="id"))
         found.missing.sink("unknown", hg.topic(address + pipe.unknown, key="id"))
 
-    for first, point in ((0, None), (100, "in_transaction"), (200, "after_sink")):
+    points = (None, "before_marker", "in_transaction", "after_sink", "before")
+    for first, point in zip(range(0, 500, 100), points, strict=True):
         numbers = range(first, first + 100)
         kafka.send(visits, [Send(json.dumps({"id": n, "url": f"/{n}"}), str(n)) for n in numbers])
         pipe.sent += numbers
-        if point is not None:
+        if point == "before":  # rows were sent, and no store has committed
+            pipe.spark.conf.set(IN_COMMIT, point)
+            try:
+                with pytest.raises(HeadgateError, match="failed before commits of stores"):
+                    pipe.go(job)
+            finally:
+                pipe.spark.conf.unset(IN_COMMIT)
+        elif point is not None:
             pipe.crash(point, job)
         pipe.go(job)
         pipe.assert_exact()

@@ -19,7 +19,10 @@ from headgate import jvm
 from tests.class_archive import java_options
 from tests.kernel.kafka_support import MARKERS, Job, Kafka
 
-TASK_POINTS = ["before_transaction", "in_transaction", "after_transaction"]
+TASK_POINTS = [
+    "before_transaction", "transaction_begun", "before_marker", "in_transaction",
+    "after_transaction",
+]  # fmt: skip
 POINTS = [*TASK_POINTS, "before_sink", "after_sink"]
 
 
@@ -65,7 +68,18 @@ def test_should_leave_nothing_of_a_task_that_fails_in_its_transaction(
     assert job.committed(spec) == {a: None, b: None}
 
 
-@pytest.mark.parametrize("point", POINTS)
+# The contract of sinks (brokers/test_sinks.py) tries all points: these are one that leaves a batch
+# to be written, and one that leaves it written.
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param(
+            point,
+            marks=[] if point in ("in_transaction", "after_transaction") else pytest.mark.long,
+        )
+        for point in POINTS
+    ],
+)
 def test_should_write_a_batch_once_when_it_is_replayed_after_a_crash(
     job: Job, kafka: Kafka, point: str
 ) -> None:
@@ -268,14 +282,15 @@ def test_should_write_once_when_attempts_of_a_task_die_before_in_and_after_its_t
     job: Job, kafka: Kafka
 ) -> None:
     a, b = kafka.topic(), kafka.topic()
-    # all three in one task, one attempt after the other: the fourth finds the batch out
-    _in_another_process(job, a, b, points=TASK_POINTS)
+    # all of them in one task, one attempt after the other: the last one finds the batch out
+    _in_another_process(job, a, b, points=TASK_POINTS, master="local[2,6]")
     assert kafka.ids(a) + kafka.ids(b) == [0, 2, 4, 6, 8, 1, 3, 5, 7, 9]
     assert {m["batch"] for m in kafka.markers(job.name).values()} == {1}
 
 
-# a process takes long to start: the other points are tried by attempts that fail, above
-@pytest.mark.slow
+# a process takes long to start: all points are tried by attempts that fail, above, and
+# reliability/test_kafka.py and nemesis/test_nemesis.py kill drivers
+@pytest.mark.long
 def test_should_survive_the_death_of_the_driver(job: Job, kafka: Kafka) -> None:
     a, b = kafka.topic(), kafka.topic()
     assert _in_another_process(job, a, b, halt="in_transaction:1") != 0

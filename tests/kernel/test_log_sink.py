@@ -367,7 +367,8 @@ run(frame, spec("r1", log_sink("out", here / "out")), here / "ck")
 """
 
 
-@pytest.mark.slow
+# In part: reliability/test_driver_kills.py halts a driver at each point of its commit.
+@pytest.mark.long
 def test_should_survive_the_death_of_the_driver(
     spark: SparkSession, source: TopicFiles, tmp_path: Path
 ) -> None:

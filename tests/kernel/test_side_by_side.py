@@ -10,7 +10,11 @@ import pytest
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
+import headgate as hg
 from headgate.jvm.gateway import java_list
+from headgate.testing import JobDriver
+
+IN_COMMIT = "spark.headgate.test.in.state.commit"
 
 
 class Body:
@@ -82,3 +86,41 @@ def test_should_fail_when_all_have_ended(each: Any) -> None:
     with pytest.raises(Exception, match="b cannot"):
         each(["a", "b", "c"], work)
     assert sorted(ended) == ["a", "c"]
+
+
+@hg.job("waiting")
+def waiting(job: hg.Job) -> None:
+    """A lookup with several stores a task: rows of the table, rows that wait, their deadlines."""
+    users = job.table("users", hg.topic("log:users", schema="id BIGINT, name STRING"), key="id")
+    orders = job.source("orders", hg.topic("log:orders", schema="id BIGINT, user_id BIGINT"))
+    found = orders.lookup("by_user", users, on="user_id", into="user", missing=hg.Wait("1 hour"))
+    found.select("id", "user.name").sink("out", hg.topic("log:out"))
+
+
+@pytest.mark.parametrize("how", ["between", "kill"])
+def test_should_leave_nothing_of_a_task_that_ends_between_two_commits(
+    spark: SparkSession, job_driver: Callable[..., JobDriver], how: str
+) -> None:
+    failures: Any = spark._jvm.org.apache.spark.sql.headgate.testing.TaskFailures  # type: ignore[union-attr]
+    before = failures.inCommits()
+    t = job_driver(waiting)
+    t.send("orders", *({"id": n, "user_id": n % 4} for n in range(20))).run()
+    spark.conf.set(IN_COMMIT, how)
+    try:
+        t.send("users", {"id": 0, "name": "old"}, {"id": 1, "name": "Ann"})
+        t.send("orders", *({"id": n, "user_id": n % 4} for n in range(20, 40)))
+        if how == "between":  # one attempt is all that a task has in local mode
+            with pytest.raises(hg.HeadgateError, match="failed between commits"):
+                t.run()
+        else:
+            t.run()
+    finally:
+        spark.conf.unset(IN_COMMIT)
+    assert failures.inCommits() > before
+    t.send("users", {"id": 0, "name": "new"}, {"id": 2, "name": "Bob"}).run()
+    t.send("orders", {"id": 40, "user_id": 0}).run()
+    names = {0: "old", 1: "Ann", 2: "Bob"}
+    expected = {n: names[n % 4] for n in range(40) if n % 4 in names} | {40: "new"}
+    rows = t.rows("out")
+    assert len(rows) == len(expected) and {r["id"]: r["name"] for r in rows} == expected
+    assert t.metrics("by_user")["records_waiting"] == 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from pyspark.sql import functions as F
 
 import headgate as hg
 from headgate.connectors.log import connector as log
+from headgate.connectors.log.files import Record, TopicFiles
 from headgate.testing import JobDriver
 
 Make = Callable[..., JobDriver]
@@ -212,3 +214,43 @@ def test_a_changelog_on_a_local_disk_has_one_file_of_checksums(
     finally:
         spark.conf.unset(setting)
     assert (hadoops, sparks) == (changelogs, changelogs)
+
+
+def test_nobody_listens_to_tasks_for_pages_that_are_off(
+    job_driver: Make, spark: SparkSession
+) -> None:
+    job_driver(processed).send("visits", *visits(2)).run()
+    context: Any = spark.sparkContext._jsc.sc()
+    listeners = [one.getClass().getSimpleName() for one in context.listenerBus().listeners()]
+    assert listeners and not [name for name in listeners if name.endswith("AppStatusListener")]
+
+
+def test_a_store_that_was_unloaded_between_batches_is_loaded_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Maintenance of Spark's drops a store that it cannot look after."""
+    states: Any = spark._jvm.org.apache.spark.sql.execution.streaming.state  # type: ignore[union-attr]
+    stores = getattr(getattr(states, "StateStore$"), "MODULE$")
+    source = TopicFiles(tmp_path / "in")
+    source.create(1)
+
+    @hg.job("numbered", checkpoints=hg.Checkpoints(every="0 seconds"))
+    def numbered(job: hg.Job) -> None:
+        rows = job.source("rows", hg.topic(f"log:{tmp_path}/in", schema="id BIGINT"))
+        rows.key_by("id").dedupe("once").sink("out", hg.topic(f"log:{tmp_path}/out"))
+
+    def out() -> list[str]:
+        topic = TopicFiles(tmp_path / "out")
+        return [record.value or "" for record in topic.read()] if topic.exists() else []
+
+    handle = hg.start(numbered, spark=spark, home=str(tmp_path / "home"))
+    end = time.monotonic() + 60
+    for number in range(5):
+        source.append([Record(f'{{"id": {n}}}') for n in range(number + 1)], 0)
+        while len(out()) < number + 1:
+            assert time.monotonic() < end, "a batch did not come"
+            time.sleep(0.02)
+        if number % 2:
+            stores.unloadAll()
+    handle.stop()
+    assert sorted(out()) == [f'{{"id":{n}}}' for n in range(5)]

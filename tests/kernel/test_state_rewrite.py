@@ -56,7 +56,7 @@ def go_on(query: Query, expected: dict[int, Any], extra: dict[str, Any] | None =
     assert query.users() == dict(sorted(expected.items()))
 
 
-@pytest.mark.parametrize(("old", "new"), [(2, 3), (2, 1), (1, 2), (3, 3)])
+@pytest.mark.parametrize(("old", "new"), [(2, 3), (3, 1)])
 def test_other_partitions(spark: SparkSession, tmp_path: Path, old: int, new: int) -> None:
     query = filled(spark, tmp_path, partitions=old)
     before = files_below(query.folder)

@@ -23,7 +23,7 @@ from headgate.connectors.log.files import Record, TopicFiles
 from headgate.testing import JobDriver
 
 from .lake_job import tables
-from .tables import TABLES, Rows, check_tables, order, read
+from .tables import ICEBERG, TABLES, Rows, check_tables, order, read, read_iceberg
 
 SCHEMA = (
     "id BIGINT, name STRING, at TIMESTAMP, tags ARRAY<STRING>, amount DECIMAL(10, 2), "
@@ -75,7 +75,13 @@ def test_no_crash_and_no_restore_changes_the_tables(job_driver: Make, tmp_path: 
     t = job_driver(
         tables,
         params={"lake": str(tmp_path), "orders": "log:orders"},
-        real_sinks={name: (lambda at=tmp_path / name: read(at)) for name in TABLES},
+        real_sinks={
+            **{name: (lambda at=tmp_path / name: read(at)) for name in TABLES},
+            **{
+                name: (lambda at=name: read_iceberg(tmp_path, at.replace("_", ".")))
+                for name in ICEBERG
+            },
+        },
     )
     sent = 0
 

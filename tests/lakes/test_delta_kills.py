@@ -31,6 +31,7 @@ COUNT = 400
     "kills", [pytest.param(1, marks=pytest.mark.slow), pytest.param(5, marks=pytest.mark.long)]
 )
 def test_a_killed_driver_leaves_each_row_once(tmp_path: Path, kills: int) -> None:
+    (tmp_path / "lake").mkdir()
     topic = TopicFiles(tmp_path / "orders")
     topic.create(2)
     for partition in range(2):

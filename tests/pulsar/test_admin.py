@@ -20,8 +20,6 @@ from headgate.connectors.pulsar.names import PulsarTopicName
 from headgate.connectors.topic_client import Retention
 from headgate.failures import Reason
 
-pytestmark = pytest.mark.slow
-
 NOBODY = PulsarTopicName.parse("admin-nobody")
 
 

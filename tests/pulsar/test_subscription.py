@@ -64,7 +64,8 @@ def committed(folder: Path) -> dict[int, tuple[int, int]]:
     return entries(json.loads(entry.lines[0])) if entry else {}
 
 
-@pytest.mark.slow
+# In part: reliability/test_pulsar.py has a subscription, kills and a halt, and then no backlog.
+@pytest.mark.long
 def test_should_acknowledge_what_is_committed_and_nothing_else(
     pulsar: Pulsar, reading: Reading
 ) -> None:

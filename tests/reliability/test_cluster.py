@@ -10,8 +10,9 @@ from pyspark.sql import SparkSession
 
 from tests.reliability.processes import Cluster, Driver
 from tests.reliability.store_data import Producer
-from tests.reliability.test_driver_kills import ORDERS, STORE, assert_truth, checkpoints, finish
+from tests.reliability.test_driver_kills import STORE, assert_truth, checkpoints, finish
 
+ORDERS = 20_000
 KILLS = 3
 
 

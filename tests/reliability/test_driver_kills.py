@@ -129,7 +129,7 @@ def test_rows_are_exact_after_a_halt_at_each_point_of_the_commit(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     data, home = tmp_path / "data", tmp_path / "home"
-    producer = Producer(data, orders=20_000, chunks=len(POINTS), seed=3)
+    producer = Producer(data, orders=6_000, chunks=len(POINTS), seed=3)
     for batch, point in enumerate(POINTS):
         producer.chunk()
         # ends the batch that the one before left, if it did, then dies in its own
@@ -138,7 +138,7 @@ def test_rows_are_exact_after_a_halt_at_each_point_of_the_commit(
     finish(STORE, data, home)
     print(f"{len(POINTS)} halts: {', '.join(POINTS)}")
     assert expected(home, data).batches == len(POINTS)
-    assert_truth(spark, data, home, 20_000)
+    assert_truth(spark, data, home, 6_000)
 
 
 @pytest.mark.long
@@ -167,7 +167,8 @@ def test_state_is_found_by_name_when_the_lookups_are_swapped(
     assert_truth(spark, data, home, ORDERS)
 
 
-@pytest.mark.slow
+# In part: brokers/test_sinks.py, where the batch died in the same process.
+@pytest.mark.long
 def test_a_changed_graph_is_refused_while_a_batch_is_out_but_not_committed(
     spark: SparkSession, tmp_path: Path
 ) -> None:

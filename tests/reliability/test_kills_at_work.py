@@ -18,7 +18,7 @@ from tests.reliability.processes import Driver
 from tests.reliability.store_data import Producer
 from tests.reliability.test_driver_kills import STORE, assert_truth, checkpoints, finish
 
-ORDERS = 40_000
+ORDERS = 15_000
 
 
 def hasty(folder: Path) -> Path:

@@ -98,7 +98,7 @@ def chunk_of(number: int, pick: random.Random) -> list[Visit]:
     return [
         (number * length + second, f"page {pick.randrange(PAGES)}",
          first + second - pick.randrange(DELAY - 1))
-        for second in range(0, length, 5)
+        for second in range(0, length, 15)
     ]  # fmt: skip
 
 

@@ -16,4 +16,4 @@ def test_rows_and_message_ids_are_exact_when_driver_and_broker_are_killed(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     seed = random.SystemRandom().randrange(1 << 30)
-    print(Soak(tmp_path, orders=20_000, kills=2, seed=seed).run(spark))
+    print(Soak(tmp_path, orders=8_000, kills=2, seed=seed).run(spark))

@@ -1,4 +1,7 @@
-"""One driver at a time: two at once, and one that was frozen past its lease."""
+"""One driver at a time: two at once, and one that was frozen past its lease.
+
+The contract of homes (homes/test_contract.py) tries both on a smaller job, with a lease made older.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from tests.reliability.store_data import Producer
 from tests.reliability.test_driver_kills import STORE, assert_truth, checkpoints, finish
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_of_two_drivers_started_at_once_one_runs(spark: SparkSession, tmp_path: Path) -> None:
     data, home = tmp_path / "data", tmp_path / "home"
     Producer(data, orders=5_000, chunks=2, seed=5).write_all()
@@ -27,7 +30,7 @@ def test_of_two_drivers_started_at_once_one_runs(spark: SparkSession, tmp_path: 
     assert_truth(spark, data, home, 5_000)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_driver_that_was_frozen_past_its_lease_writes_nothing_any_more(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -109,11 +109,21 @@ def eventually(condition: Callable[[], object], seconds: float = 60) -> None:
 @pytest.mark.parametrize(
     ("restart", "delays"),
     [
-        (hg.fixed_delay(attempts=3, delay="200 ms"), [0.2, 0.2, 0.2]),
-        (hg.exponential_delay(initial="100 ms", maximum="300 ms", jitter=0), [0.1, 0.2, 0.3]),
-        (hg.failure_rate(failures=3, interval="1 hour", delay="200 ms"), [0.2, 0.2, 0.2]),
+        pytest.param(hg.fixed_delay(attempts=3, delay="200 ms"), [0.2, 0.2, 0.2], id="fixed_delay"),
+        # what delays each strategy gives is in test_restarts.py
+        pytest.param(
+            hg.exponential_delay(initial="100 ms", maximum="300 ms", jitter=0),
+            [0.1, 0.2, 0.3],
+            id="exponential_delay",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            hg.failure_rate(failures=3, interval="1 hour", delay="200 ms"),
+            [0.2, 0.2, 0.2],
+            id="failure_rate",
+            marks=pytest.mark.long,
+        ),
     ],
-    ids=["fixed_delay", "exponential_delay", "failure_rate"],
 )
 def test_a_job_that_fails_three_times_goes_on_as_its_strategy_says(
     flaky: Flaky, restart: hg.Restart, delays: list[float]

@@ -16,7 +16,10 @@ from headgate.cli.main import invoke
 from headgate.home.latency import LatencyRecord, longest, quantile
 from headgate.home.layout import Home
 from headgate.home.model import CheckpointRecord
+from headgate.home.points import total
 from headgate.home.read.latency import sink_latencies
+from headgate.home.read.over_time import read_series
+from headgate.home.read.series import TimeRange
 from headgate.testing import JobDriver
 
 Make = Callable[..., JobDriver]
@@ -87,7 +90,17 @@ def test_each_record_counts_once_and_is_as_old_as_it_is(
     for sink in shown.values():
         assert HOUR <= sink["p50_ms"] <= sink["p99_ms"] <= most
     assert invoke(["show", "clicks", "--home", t.home]) == 0
-    assert "latency      named: half of 11 records in 1h" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "latency      named: 50 % within 1h" in said and "(11 records)" in said
+
+    # the metrics over time have each batch once, too, over the crash and three starts
+    series = read_series(Home(t.home).job("clicks"), TimeRange(), most=10_000)
+    whole = total(series.points.values())
+    assert (whole.records_in, whole.batches) == (13, len(records))
+    assert {sink: sum(whole.histogram(sink).values()) for sink in shown} == {"named": 11, "all": 12}
+    assert all(longest(bucket) >= HOUR for bucket in whole.histogram("all"))
+    assert whole.marks == {"started": 4, "finished": 3, "failed": 1}
+    assert whole.up_ms > 0 and not series.open
 
 
 def test_records_keep_it_and_older_ones_have_none() -> None:

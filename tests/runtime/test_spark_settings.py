@@ -44,6 +44,17 @@ def test_settings_of_a_start_reach_a_jvm_that_was_there() -> None:
     assert got["spark.jars"] == "a.jar,c.jar" and got["spark.executor.memory"] == "2g"
 
 
+def test_tasks_are_not_written_down_for_pages_that_are_off() -> None:
+    def kept(**more: str) -> str | None:
+        effective = {f"spark.{name.replace('_', '.')}": value for name, value in more.items()}
+        got = for_the_context(effective, {}, kernel=None, launched=True)
+        return got.get("spark.headgate.status.listeners")
+
+    assert kept(master="local[2]") == "false"
+    assert kept(master="local[2]", ui_enabled="true") is None
+    assert kept(master="yarn") is None, "its executors are asked for by what it is doing"
+
+
 def test_files_of_the_user_decide_how_the_jvm_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

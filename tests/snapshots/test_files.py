@@ -144,6 +144,13 @@ def test_damaged_json_names_the_file(files: Files) -> None:
         read_json(files, "job.json")
 
 
+def test_a_file_that_is_no_text_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / "job.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(HeadgateError, match=r"job\.json is not valid JSON.*restore") as raised:
+        read_json(LocalFiles(tmp_path), "job.json")
+    assert raised.value.code == "DAMAGED"
+
+
 def test_a_file_in_place_of_the_home_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("I am a file")
     files = LocalFiles(tmp_path / "home")

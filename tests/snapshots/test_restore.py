@@ -95,15 +95,15 @@ def test_any_checkpoint_gives_its_own_state_and_goes_on_right_at_any_parallelism
     t = job_driver(shop)
     truth = Truth(11)
     points: dict[str, Truth] = {}
-    for number in range(9):
+    for number in range(7):
         expected = truth.batch(t, f"v{number}")
         t.run()
         assert rows_of(t) == expected
         points[t.checkpoint()] = truth.copy()
     truth.assert_state(t)
 
-    chosen = random.Random(3).sample(sorted(points), 5)
-    for at, parallelism in zip(chosen, (2, 3, 1, 3, 2), strict=True):
+    chosen = random.Random(3).sample(sorted(points), 3)
+    for at, parallelism in zip(chosen, (2, 3, 1), strict=True):
         then = points[at]
         t.restore(at, parallelism=parallelism).run()
         # all records after the checkpoint are read again: the tables are as they are now

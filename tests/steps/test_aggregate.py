@@ -228,7 +228,12 @@ def test_another_ttl_emit_or_having_may_be_asked_for(job_driver: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"having": "total % 2 = 0", "ttl": "40 seconds", "emit": hg.every("9 seconds")}]
+    "options",
+    [
+        # in part: brokers/test_changes.py, where such a job dies at two points
+        pytest.param({}, marks=pytest.mark.long),
+        {"having": "total % 2 = 0", "ttl": "40 seconds", "emit": hg.every("9 seconds")},
+    ],
 )
 def test_aggregates_are_exact_wherever_the_driver_dies(spark: object, options: Any) -> None:
     script = [("orders", order("abcde"[n * n % 5], n, n * 7)) for n in range(24)]

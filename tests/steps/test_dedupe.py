@@ -91,7 +91,7 @@ def test_another_time_may_be_asked_for(job_driver: Make) -> None:
         t.run()
 
 
-@pytest.mark.parametrize("timed", [True, False])
+@pytest.mark.parametrize("timed", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_dedupe_is_exact_wherever_the_driver_dies(spark: object, timed: bool) -> None:
     script = [("events", event(n, "abcde"[n * n % 5], n * 7)) for n in range(24)]
     # by the clock nothing is to be forgotten while the test runs

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 import headgate as hg
 from headgate.base.errors import GraphError, UsageError
+from headgate.connectors.log import connector as log
 from headgate.testing import JobDriver
 
 Make = Callable[..., JobDriver]
@@ -38,6 +39,29 @@ def ends_of_time(job: hg.Job) -> None:
         ended = made.select("ids", "unix_micros(window_end) AS end", "is_partial")
         ended.sink(f"{name}_out", hg.topic("log:out"))
         made.late.sink(f"{name}_late", hg.topic("log:late"))
+
+
+@hg.job("minutes")
+def minutes(job: hg.Job) -> None:
+    rows = job.source(
+        "rows", hg.topic("log:rows", schema="at TIMESTAMP"), event_time=hg.event_time("at")
+    )
+    made = rows.key_by().window("minutes", hg.tumbling("1 minute"), F.count("*").alias("n"))
+    made.select("n", "window_start AS at").sink("out", hg.topic("log:out"))
+    made.late.sink("late", hg.topic("log:late"))
+
+
+def test_a_drain_after_a_batch_without_rows_reads_what_has_come_since(
+    job_driver: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "MAX_RECORDS", "1")
+    t = job_driver(minutes)
+    t.send("rows", {"at": "2026-01-01T12:00:00Z"}).run()
+    t.crash(at="before_commit")  # each start makes a batch, also without rows
+    t.send("rows", *[{"at": f"2026-01-01T12:0{minute}:00Z"} for minute in range(1, 6)])
+    t.restore().run(drain=True)
+    assert t.rows("late") == []
+    assert sorted(row["at"].minute for row in t.rows("out")) == [0, 1, 2, 3, 4, 5]
 
 
 def windows(t: JobDriver, sink: str) -> set[tuple[int, tuple[int, ...]]]:

@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 from tests.ui.homes import Homes, homes
 
 
-@pytest.fixture(scope="session")
+# not for the session: one of its jobs runs, and takes its share of the machine until it stops
+@pytest.fixture(scope="package")
 def made(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[Homes]:
     """A home with jobs that run, stopped, crashed, failed and were restored."""
     with homes(tmp_path_factory.mktemp("ui"), spark) as found:

@@ -10,11 +10,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Locator, Page
 
 from headgate.runtime.session import get_session
 from tests.browser import REMEDY, open_browser
 from tests.ui.homes import APP, homes
+from tests.ui.metrics_home import metrics_home
 from tests.ui.pages.conftest import serving
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
@@ -40,6 +41,8 @@ def main() -> int:
             for _ in range(6):
                 made.data["running"].send(30)
                 made.running.until_processed(made.data["running"].sent)
+            with serving(metrics_home(folder / "days").url) as address:
+                take_metrics(browser, address, [(str(folder / "days"), "/srv/shop/home")])
             with serving(made.home) as address:
                 host = (f" on {socket.gethostname()},", " on worker-1,")
                 names = [(str(folder), "/srv/shop"), (str(APP.parent), "/srv/shop"), host]
@@ -68,6 +71,18 @@ def take(browser: Browser, address: str, names: list[tuple[str, str]]) -> None:
     picture(dark.new_page(), address, "/ui/jobs/running", "ui-narrow", names, height=900)
 
 
+def take_metrics(browser: Browser, address: str, names: list[tuple[str, str]]) -> None:
+    """A job over time, with the crosshair where somebody points at."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, timezone_id="UTC")
+    page = context.new_page()
+    page.goto(f"{address}/ui/jobs/store/metrics?range=1h")
+    page.locator("[data-chart=busy] canvas").wait_for()
+    rename(page, names)
+    page.set_viewport_size({"width": 1280, "height": 890})
+    page.locator("[data-chart=latency] .plot").hover()
+    save(page, "ui-metrics")
+
+
 def picture(
     page: Page,
     address: str,
@@ -80,10 +95,19 @@ def picture(
 ) -> None:
     """One picture of the upper part of a page, or of a part of it."""
     page.goto(address + path)
-    page.evaluate(_RENAME, [list(pair) for pair in names])
+    rename(page, names)
     width = (page.viewport_size or {"width": 1280})["width"]
     page.set_viewport_size({"width": width, "height": height})
-    shown = page.locator(part) if part else page
+    save(page.locator(part) if part else page, name)
+
+
+def rename(page: Page, names: list[tuple[str, str]]) -> None:
+    """Write over paths and names of machines."""
+    page.evaluate(_RENAME, [list(pair) for pair in names])
+
+
+def save(shown: Page | Locator, name: str) -> None:
+    """What is shown, as a file."""
     shown.screenshot(path=IMAGES / f"{name}.png")
     print(f"screenshots: {name}.png, {(IMAGES / f'{name}.png').stat().st_size // 1024} KB")
 

@@ -346,6 +346,8 @@ def test_a_running_job_is_saved_pinned_verified_moved_and_stopped(
     assert get(client, "/jobs/running")["summary"]["state"] == "RUNNING"
 
 
+# In part: test_crashed.py starts one again whose batch is out but not committed.
+@pytest.mark.long
 def test_a_killed_job_is_started_again_from_its_page(made: Homes, tmp_path: Path) -> None:
     home = tmp_path / "home"
     # a copy, since the others still want to see it killed; files of the running job come and go

@@ -37,7 +37,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]{0,99}")
 
 
 class Job:
-    """What a job's function is given: it declares parameters, sources, tables and processes.
+    """What a job's function gets, to declare its params, sources, tables and process functions.
 
     >>> @hg.job("copy")
     ... def copy(job: hg.Job) -> None:
@@ -72,10 +72,10 @@ class Job:
 
         It is set by reference: `headgate run app.py --set db_login=env:DB_LOGIN`.
 
-        It is a text like that of `param`, and is never written down, printed or shown: records
-        have the reference (`env:DB_LOGIN`, `@/run/secrets/db_login`) or a mask, and where the
-        value turns up in an error or in the graph, `******` stands instead. It has no default,
-        which would be a secret in the job's code.
+        The value is a string like that of `param`, but it is never recorded, printed or shown.
+        Records have the reference (`env:DB_LOGIN`, `@/run/secrets/db_login`) or a mask, and
+        wherever the value turns up in an error or in the graph, it is replaced by `******`. It
+        has no default, because that would be a secret in the job's code.
 
         >>> job.secret("db_login")
         Traceback (most recent call last):
@@ -108,8 +108,8 @@ class Job:
         A record that does not parse stops the job, or with `malformed="side"` goes to
         `.malformed`. That is the default in a job with dead letters.
 
-        A topic whose records are changes of a database's table (`format="debezium-json"`) gives a
-        `ChangesSource`: upserts and deletions by `key`, the columns that are the table's key.
+        A topic whose records are changes of a database's table (`format="debezium-json"`) becomes
+        a `ChangesSource`: upserts and deletions by `key`, the columns of the table's key.
 
         >>> job.source("orders", hg.topic("log:data/orders", schema="id BIGINT")).columns
         ['id']
@@ -132,14 +132,14 @@ class Job:
     ) -> Table:
         """The latest row of each key of a changelog topic, for lookups.
 
-        A record with a key and no value (a tombstone), or for which `delete_when` is true,
-        deletes its key. With `ttl` a row is forgotten so long after its last update, by the time
-        of batches. With `event_time` it goes by the time in the row and the job's watermark, of
-        which the table is then a source: if it may be silent, give it `idle_after`. With
-        `versions` older rows of a key are kept, for lookups as of a time.
+        A record with a key and no value (a tombstone) deletes its key, and so does one for which
+        `delete_when` is true. With `ttl`, a row is forgotten this long after its last update, by
+        the time of batches. With `event_time` as well, the time in the row and the job's watermark
+        count. The table is then one of the sources of the watermark, so if it may be silent, give
+        it `idle_after`. With `versions`, older rows of a key are kept, for lookups as of a time.
 
-        With `replicate` every partition keeps the whole table, and a lookup leaves the stream
-        where it is: for small tables, and for rules that all keys must see.
+        With `replicate`, every partition keeps the whole table, and a lookup does not move the
+        stream's rows. Use it for small tables, and for rules that all keys must see.
 
         >>> seen = hg.event_time("seen", idle_after="1 minute")
         >>> @hg.job("clicks")
@@ -158,12 +158,12 @@ class Job:
     def process(
         self, name: str, function: Process, *, on_error: OnError = "fail", **inputs: Keyed
     ) -> Processed:
-        """Give the rows of keyed streams to a process function, which may keep state by key.
+        """Pass the rows of keyed streams to a process function, which can keep state for each key.
 
-        Each input has a handler `on_<input>`. In a batch a key's timers that are due come first,
-        then the rows of the first input in the order of their source, then those of the second.
-        An error in a handler stops the job, or with `on_error="side"` undoes what the handler did
-        and goes, with the row, to `.errors`.
+        Each input has a handler `on_<input>`. In a batch, a key's due timers come first, then the
+        rows of the first input in the order of their source, then those of the second. An error in
+        a handler stops the job. With `on_error="side"`, what the handler did is undone, and the
+        row and the error go to `.errors`.
 
         >>> class Settle(hg.Process):
         ...     owed = hg.value_state(float)
@@ -236,7 +236,7 @@ class JobDef(JobDefinition):
         spark: SparkSession | None = None,
         check_connectors: bool = True,
     ) -> BuiltJob:
-        """Run the job's function and check what it made; nothing is read or written.
+        """Run the job's function and check the graph. Nothing is read or written.
 
         >>> copy.build().graph.warnings
         ("step 'copied': a console sink is at least once: after a crash ...",)
@@ -265,7 +265,7 @@ class JobDef(JobDefinition):
         return Plan(self.name, spark, params)
 
     def describe(self, params: Mapping[str, str] | None = None) -> Graph:
-        """The job's graph; no Spark action is run.
+        """The job's graph, without running a Spark action.
 
         >>> [step.id for step in copy.describe().steps]
         ['orders', 'copied']
@@ -283,8 +283,8 @@ def job(
     """Make a function into a job.
 
     `dead_letters` is a topic for malformed records and for missing, late and failed rows that no
-    step reads; `headgate replay` gives them to their step again. It is an address, in which
-    `{name}` is a param, a topic, or a function from the job to a topic.
+    step reads; `headgate replay` sends them back to their step. It is an address, in which
+    `{name}` stands for a param, a topic, or a function from the job to a topic.
 
     >>> @hg.job("store", checkpoints=hg.Checkpoints(every="5 seconds"))
     ... def store(job: hg.Job) -> None: ...

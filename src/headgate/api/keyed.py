@@ -23,9 +23,9 @@ from headgate.steps.window import Panes, Trigger, Window, add_window
 
 
 class Keyed(Hinted):
-    """A stream with a key: what follows works on the rows of each key by themselves.
+    """A stream with a key: the next step handles the rows of each key separately.
 
-    After `key_by()` without a key all rows belong together, and one task works on them.
+    After `key_by()` without a key, all rows belong together, and a single task handles them.
 
     >>> schema = "id BIGINT, page STRING, at TIMESTAMP"
     >>> visits = job.source(
@@ -48,10 +48,10 @@ class Keyed(Hinted):
         """Aggregate the rows of each key and window.
 
         A row has the key, window_start, window_end, the aggregates, is_partial, fired_by and pane.
-        When the watermark passes the end, each key and window gives exactly one row with fired_by
-        "on_time"; `early` triggers give rows before, and rows that come up to `allowed_lateness`
-        after the end give an update each batch (fired_by "late"). What comes later still is in
-        `.late`. With panes="discarding" a row has only what came since the row before.
+        When the watermark passes the end, each key and window emits exactly one row with fired_by
+        "on_time". `early` triggers emit rows before that. Rows that come up to `allowed_lateness`
+        after the end cause one updated row per batch (fired_by "late"). Later rows are in `.late`.
+        With panes="discarding", a row covers only what came since the row before it.
 
         >>> keyed.window(
         ...     "visits_15m", hg.tumbling("15 minutes"), F.count("*").alias("visits"),
@@ -80,8 +80,8 @@ class Keyed(Hinted):
         condition, on the left row's columns and the right row as the struct `into` (by default
         the name of the right stream's step). A pair has the left row's columns and that struct,
         or, with `take`, columns or expressions of the right row. Rows without a match are dropped,
-        or leave with nulls ("null") or by `.unmatched_left` and `.unmatched_right` ("side"), as
-        soon as no match can come any more. What comes behind the watermark is in `.late`.
+        or leave with nulls ("null") or through `.unmatched_left` and `.unmatched_right` ("side"),
+        as soon as no match can come any more. Rows behind the watermark are in `.late`.
 
         >>> keyed.join(
         ...     "next", visits.key_by("page"), within=hg.between("1 second", "10 minutes"),
@@ -109,10 +109,10 @@ class Keyed(Hinted):
         return Joined(Port(self._keyed.port.plan, node))
 
     def dedupe(self, name: str, *, within: Duration | None = None) -> Deduped:
-        """Let the first row of each key pass; later ones leave by `.duplicates`.
+        """Pass the first row of each key; later ones leave through `.duplicates`.
 
         A key is forgotten `within` after the row that passed, by event time if the stream has one,
-        else by the time of batches; without `within` it is known for ever.
+        otherwise by the time of batches. Without `within`, keys are remembered forever.
 
         >>> keyed.dedupe("first_visit", within="1 day").columns
         ['id', 'page', 'at']
@@ -127,15 +127,15 @@ class Keyed(Hinted):
         having: Expr | None = None,
         ttl: Duration | None = None,
     ) -> Changes:
-        """Aggregate all rows of each key, and tell each result that changed.
+        """Aggregate all rows of each key, and emit each result that changes.
 
-        Each batch gives at most one row for a key: the key and the aggregates, if they are not as
-        they were emitted last. With `emit=hg.every(...)` changes are emitted when time has passed a
-        multiple of the interval: event time if the stream has one and the clock is not
-        "processing", else the time of batches. `having` says which results are there: a key that
-        falls out is deleted. A key that gets no rows for the time of `ttl` is forgotten, and its
-        row deleted; time goes by event time if the stream has one, else by batches. Distinct
-        aggregates are exact: state is bounded by the values of each key.
+        Each batch emits at most one row per key, with the key and the aggregates, if they have
+        changed. With `emit=hg.every(...)`, changes are emitted when time passes a multiple of the
+        interval: event time if the stream has one and the clock is not "processing", otherwise the
+        time of batches. `having` is a condition on results; a key that stops meeting it is deleted.
+        With `ttl`, a key that gets no rows for this long is forgotten, and its row is deleted, by
+        event time if the stream has one, otherwise by batches. Distinct aggregates are exact: the
+        state keeps each value of a key.
 
         >>> keyed.aggregate("totals", F.count("*").alias("n"), having="n > 1", ttl="1 day").columns
         ['page', 'n']
@@ -156,15 +156,15 @@ class Keyed(Hinted):
     ) -> Changes | Windowed:
         """The first rows of each key in an order, with their rank, as changes by key and rank.
 
-        Rows that are alike in the order come by their place in the source. Of a stream of changes
-        an update replaces the row before it, and a deletion lets the next one move up.
+        Ties are ordered by their position in the source. In a stream of changes, an update replaces
+        the previous row, and after a deletion the next row moves up.
 
         >>> keyed.top("newest", 3, by=F.desc("at")).columns
         ['page', 'rank', 'id', 'at']
 
-        With `within=hg.tumbling(...)` or `hg.sliding(...)` they are the first rows of each key and
-        window. They come once, when the watermark passes the window's end, and never change; what
-        comes later is in `.late`.
+        With `within=hg.tumbling(...)` or `hg.sliding(...)`, you get the first rows of each key and
+        window. They are emitted once, when the watermark passes the window's end, and never change.
+        Later rows are in `.late`.
 
         >>> hourly = keyed.top("newest_1h", 3, by=F.desc("at"), within=hg.tumbling("1 hour"))
         >>> hourly.columns

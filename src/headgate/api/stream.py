@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Stream(Hinted):
-    """Rows on their way through a job; every method gives a new stream and changes nothing.
+    """A stream of rows in a job. Every method returns a new stream and changes nothing.
 
     >>> schema = "id BIGINT, user_id BIGINT, price DOUBLE, at TIMESTAMP"
     >>> orders = job.source("orders", hg.topic("log:orders", schema=schema))
@@ -110,7 +110,7 @@ class Stream(Hinted):
         return self._stateless("drop", lambda df: df.drop(*columns), ", ".join(columns))
 
     def union(self, *others: Stream) -> Stream:
-        """The rows of this stream and of the others, which have the same columns by name.
+        """All rows of this stream and of others with the same columns, matched by name.
 
         >>> shop = job.source("shop", hg.topic("log:shop", schema=schema))
         >>> orders.union(shop).columns == orders.columns
@@ -140,12 +140,12 @@ class Stream(Hinted):
         """Add the latest table row of the same key, as one struct column or as columns.
 
         `on` is the key in this stream, of as many parts as the table's key. `take` names the
-        columns or expressions of the table to add; without it the whole row is added as the
-        struct `into` (by default the table's name). `missing` says what becomes of a row whose key
-        the table does not have: "null" (it goes on with nulls), "drop", "side" (it leaves by
-        `.missing`) or `Wait(timeout)` (it waits for the table row, then leaves by `.missing`).
-        With `as_of` it is not the latest row of a table with `versions`, but the one that was valid
-        at that time: "event_time", which is that of this stream's rows, or any timestamp. A row
+        columns or expressions of the table to add; without it, the whole row is added as the
+        struct `into` (by default the table's name). `missing` says what happens to a row whose key
+        the table does not have: "null" (it goes on with nulls), "drop", "side" (it leaves through
+        `.missing`) or `Wait(timeout)` (it waits for the table row, then leaves through `.missing`).
+        With `as_of` and a table with `versions`, you get the row that was valid at a time instead
+        of the latest one: "event_time", the time of this stream's rows, or any timestamp. A row
         waits until the table's watermark has passed its time.
 
         >>> known = hg.topic("log:users", schema="id BIGINT, name STRING")
@@ -167,7 +167,7 @@ class Stream(Hinted):
     def key_by(self, *columns: Expr) -> Keyed:
         """Give the stream a key, for windows and process functions.
 
-        Without a key, `orders.key_by()`, all rows are in the same windows.
+        Without a key (`orders.key_by()`), all rows are in the same windows.
 
         >>> keyed = orders.key_by("user_id", "year(at) AS year")
         >>> keyed.window("latest", hg.count_window(10), F.max("id").alias("id")).columns[:2]
@@ -179,7 +179,7 @@ class Stream(Hinted):
         return Keyed(KeyedPort(self._port, columns))
 
     def side(self, output: str | SideOutput[Any]) -> Stream:
-        """A side output of the step before, by its name or as a process function declares it.
+        """A side output of the step, by its name or as a process function declares it.
 
         >>> orders.lookup("buyers", users, on="user_id", missing="side").side("missing").columns
         ['id', 'user_id', 'price', 'at']
@@ -225,11 +225,11 @@ class Stream(Hinted):
 
 
 class Changes(Stream):
-    """Upserts and deletions by key: a row replaces the one before it that has the same key.
+    """Upserts and deletions by key: each row replaces the previous one with the same key.
 
-    Made by `aggregate`, `top` and sources of changes. They go to sinks that know keys; select,
+    Made by `aggregate`, `top` and sources of changes. Write them to sinks with keys; select,
     where, with_columns and drop may come before, as long as they keep the key's columns. A row
-    that a where does not let pass deletes what there was of its key.
+    that does not meet the condition of a where deletes its key.
 
     >>> visits = job.source("visits", hg.topic("log:visits", schema="page STRING"))
     >>> counts = visits.key_by("page").aggregate("counts", F.count("*").alias("n"))
@@ -250,8 +250,8 @@ class Changes(Stream):
     def as_table(self, name: str | None = None) -> Table:
         """The latest row of each key, for lookups in the same job.
 
-        A lookup sees the changes of its own batch. The table's name is by default that of the step
-        with `_table` behind it.
+        A lookup sees the changes of its own batch. The table's default name is the step's name
+        followed by `_table`.
 
         >>> visits.lookup("so_far", counts.as_table(), on="page", take=["n"]).columns
         ['page', 'n']
@@ -278,7 +278,7 @@ class SourceStream(Stream):
 
 
 class ChangesSource(SourceStream, Changes):
-    """The changes of a database's table; made by `job.source` of a topic with such records.
+    """The changes of a database's table; made by `job.source` from a topic with such records.
 
     A batch has the newest change of each key.
 
@@ -302,7 +302,7 @@ class Lookup(Stream):
 
     @property
     def missing(self) -> Stream:
-        """The rows whose key the table does not have, as they came.
+        """The rows whose key the table does not have, unchanged.
 
         >>> found.missing.columns
         ['user_id']
@@ -311,7 +311,7 @@ class Lookup(Stream):
 
 
 class Windowed(Stream):
-    """The rows that windows give.
+    """The rows that windows emit.
 
     >>> visits = hg.topic("log:visits", schema="page STRING, at TIMESTAMP")
     >>> keyed = job.source("visits", visits, event_time=hg.event_time("at")).key_by("page")
@@ -322,7 +322,7 @@ class Windowed(Stream):
 
     @property
     def late(self) -> Stream:
-        """The rows, as they came, that were too late for their window or had no event time.
+        """The rows that were too late for their window or had no event time, unchanged.
 
         >>> hourly.late.columns
         ['page', 'at']
@@ -331,7 +331,7 @@ class Windowed(Stream):
 
 
 class Processed(Stream):
-    """What a process function gives; made by `job.process`.
+    """The rows that a process function emits; made by `job.process`.
 
     >>> class Lengths(hg.Process):
     ...     def on_visits(self, visit: Row, ctx: hg.Context) -> hg.Out[int]:
@@ -353,7 +353,7 @@ class Processed(Stream):
 
 
 class Joined(Stream):
-    """The pairs of rows that a join gives.
+    """The pairs of rows from a join.
 
     >>> order = hg.topic("log:orders", schema="id BIGINT, at TIMESTAMP")
     >>> orders = job.source("orders", order, event_time=hg.event_time("at")).key_by("id")
@@ -368,7 +368,7 @@ class Joined(Stream):
 
     @property
     def unmatched_left(self) -> Stream:
-        """The rows of the left stream without a match, as they came.
+        """The rows of the left stream without a match, unchanged.
 
         >>> paid.unmatched_left.columns
         ['id', 'at']
@@ -377,7 +377,7 @@ class Joined(Stream):
 
     @property
     def unmatched_right(self) -> Stream:
-        """The rows of the right stream without a match, as they came.
+        """The rows of the right stream without a match, unchanged.
 
         >>> paid.unmatched_right.columns
         ['order', 'paid']
@@ -386,7 +386,7 @@ class Joined(Stream):
 
     @property
     def late(self) -> Stream:
-        """The rows that came too late or had no event time, as structs `left` and `right`.
+        """Rows that came too late or had no event time, as structs `left` and `right`.
 
         >>> paid.late.columns
         ['left', 'right']
@@ -405,7 +405,7 @@ class Deduped(Stream):
 
     @property
     def duplicates(self) -> Stream:
-        """The rows whose key had come before, as they came.
+        """The rows whose key had come before, unchanged.
 
         >>> once.duplicates.columns
         ['id', 'value']

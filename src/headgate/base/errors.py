@@ -50,6 +50,9 @@ def user_location() -> Location | None:
 class HeadgateError(Exception):
     """Something the user can act on.
 
+    Its code, a name such as NOT_FOUND, is that of its class unless one is given. Each code has an
+    entry in the documents, which `headgate explain CODE` prints as well.
+
     >>> print(HeadgateError("the topic 'orders' does not exist", remedy="create it first"))
     the topic 'orders' does not exist: create it first
     """
@@ -61,6 +64,7 @@ class HeadgateError(Exception):
         self,
         message: str,
         *,
+        code: str | None = None,
         step: str | None = None,
         expected: str | None = None,
         got: str | None = None,
@@ -69,6 +73,8 @@ class HeadgateError(Exception):
     ) -> None:
         # addresses and values that came may have passwords in them
         self.message = redact(message)
+        if code is not None:
+            self.code = code
         self.step = step
         self.expected = redacted(expected)
         self.got = redacted(got)
@@ -91,7 +97,7 @@ class HeadgateError(Exception):
 
 
 class StorageError(HeadgateError):
-    """A file of the home could not be read or written: its disk or store is in trouble.
+    """A file of the home could not be read or written, because of its disk or store.
 
     >>> from headgate.home.files import open_files
     >>> open_files("/dev/null/home").write_text("job.json", "{}")
@@ -115,7 +121,7 @@ class UsageError(HeadgateError):
 
 
 class GraphError(HeadgateError):
-    """The job's graph is not valid; nothing was started.
+    """The job's graph is not valid. Nothing was started.
 
     >>> hg.sliding("1 minute", every="1 hour")
     Traceback (most recent call last):
@@ -127,7 +133,7 @@ class GraphError(HeadgateError):
 
 
 class NotFoundError(HeadgateError):
-    """A job, topic, file or snapshot that is not there.
+    """A job, topic, file or snapshot does not exist.
 
     >>> hg.start(store, home="home", restore="sp:before_v2").wait()
     Traceback (most recent call last):
@@ -154,7 +160,7 @@ class RefusedError(HeadgateError):
 
 
 class JobFailedError(HeadgateError):
-    """The job ran and stopped with a failure.
+    """The job ran and failed.
 
     >>> try:
     ...     _ = job_driver(store).send("orders", "not JSON").run()

@@ -14,21 +14,21 @@ SHORTEST = timedelta(milliseconds=10)
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """How often a checkpoint is made, how many are kept, and what they survive.
+    """How often checkpoints are made, how many are kept, and what they survive.
 
-    With ``durability="disk"`` what a later step relies on is on the disk before that step, so the
-    job resumes exactly after a power cut. With ``"process"`` checkpoints survive the death of any
+    With ``durability="disk"``, checkpoints are on the disk before anything relies on them, so the
+    job resumes exactly after a power cut. With ``"process"``, checkpoints survive the death of any
     process, but not a power cut or a crash of the operating system.
 
-    With ``every="0 seconds"`` one batch follows on the other while there is input, and none runs
-    without: the least latency, for a source that is asked about a hundred times a second.
+    With ``every="0 seconds"``, each batch starts right after the one before it while there is
+    input. This gives the lowest latency, but sources are polled about a hundred times a second.
 
-    A batch that takes longer than ``timeout`` fails, and the restart strategy decides what comes
-    next; without one a batch may take as long as it needs.
+    A batch that takes longer than ``timeout`` fails, and the restart strategy decides what happens
+    next. Without a timeout, a batch may take as long as it needs.
 
-    ``history`` is how many records of checkpoints are kept to be looked at, of those too whose
-    state is gone: by default more than a week's with a checkpoint every 10 seconds. It never
-    counts less than ``retain``.
+    ``history`` is how many records of checkpoints are kept to look at, even after their state is
+    gone. The default is more than a week's, with a checkpoint every 10 seconds. At least as many
+    as ``retain`` are always kept.
 
     >>> Checkpoints(every="5 seconds", retain=10).interval
     datetime.timedelta(seconds=5)
@@ -98,7 +98,7 @@ class Checkpoints:
 
 @dataclass(frozen=True)
 class Restart:
-    """When a failed query is started again; made by the functions below.
+    """When a failed query starts again; made by `fixed_delay` and the other strategies.
 
     >>> hg.fixed_delay(attempts=3, delay="10 seconds").kind
     'fixed_delay'
@@ -116,7 +116,7 @@ class Restart:
 def fixed_delay(*, attempts: int, delay: Duration) -> Restart:
     """Start again at most `attempts` times, each after `delay`.
 
-    Attempts are counted from the job's start; for so many in a time use `failure_rate`.
+    Attempts are counted from the job's start. To count them in an interval, use `failure_rate`.
 
     >>> fixed_delay(attempts=5, delay="10 seconds").delay
     datetime.timedelta(seconds=10)
@@ -133,10 +133,10 @@ def exponential_delay(
     jitter: float = 0.1,
     reset_after: Duration = "1 hour",
 ) -> Restart:
-    """Start again for ever, after delays that grow up to `maximum`.
+    """Always start again, after delays that grow up to `maximum`.
 
-    Each delay is `multiplier` times the one before, give or take the share `jitter` of it. A job
-    that has run for `reset_after` without a failure begins at `initial` again.
+    Each delay is `multiplier` times the one before, varied by the fraction `jitter`. After
+    `reset_after` without a failure, delays begin at `initial` again.
 
     >>> exponential_delay(initial="1 second").multiplier
     2.0

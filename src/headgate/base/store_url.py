@@ -106,7 +106,11 @@ class StoreUrl:
 
 def _check(url: str, kind: str, bucket: str, options: dict[str, str]) -> None:
     if not bucket:
-        raise UsageError(f"the address must name a bucket: {kind}://BUCKET/PREFIX", got=repr(url))
+        raise UsageError(
+            f"the address must name a bucket: {kind}://BUCKET/PREFIX",
+            remedy="write the bucket after the slashes",
+            got=repr(url),
+        )
     known = _OPTIONS[kind]
     for name, value in options.items():
         if name not in known:
@@ -117,4 +121,8 @@ def _check(url: str, kind: str, bucket: str, options: dict[str, str]) -> None:
                 "tools, never from the address",
             )
         if name == "path_style" and value not in ("true", "false"):
-            raise UsageError("path_style must be true or false", got=repr(value))
+            raise UsageError(
+                "path_style must be true or false",
+                remedy="write one of the two, or leave it out",
+                got=repr(value),
+            )

@@ -108,6 +108,7 @@ class LocalBroker(ABC):
         3. The process starts in a session of its own and is written down in `broker.json`.
         4. It waits until the broker says who it is.
         """
+        self._need()
         record = read_record(self._files)
         jars = [] if record and record.alive else fetch(self.lock, quiet=quiet)
         with self._files.locked("broker.lock", timeout=timeout + 2 * _STOP_SECONDS):
@@ -153,6 +154,9 @@ class LocalBroker(ABC):
     def _serves(self, record: BrokerRecord) -> bool:
         """Whether this very broker takes requests: another one may have its port meanwhile."""
 
+    def _need(self) -> None:  # noqa: B027 - most kinds need no package
+        """Raise if a package is missing without which nobody sees that the broker serves."""
+
     def _ports(self, port: int) -> dict[str, int]:
         """The ports that follow from the first one, by name."""
         return {}
@@ -164,7 +168,9 @@ class LocalBroker(ABC):
     def _record(self) -> BrokerRecord:
         record = read_record(self._files)
         if record is None:
-            raise HeadgateError(f"there is no broker in {self.folder}", remedy="start it first")
+            raise HeadgateError(
+                f"there is no broker in {self.folder}", code="LOCAL_BROKER", remedy="start it first"
+            )
         return record
 
     def _end(self, record: BrokerRecord, *, patience: float) -> None:
@@ -186,7 +192,9 @@ class LocalBroker(ABC):
                     remedy = "end what listens there: the data belongs to that port"
                 elif port:
                     remedy = "choose another --port"
-                raise HeadgateError(f"port {needed} of {HOST} is taken{why}", remedy=remedy)
+                raise HeadgateError(
+                    f"port {needed} of {HOST} is taken{why}", code="LOCAL_BROKER", remedy=remedy
+                )
         for name in others:
             if name not in chosen:
                 chosen[name] = free_port(*chosen.values())
@@ -225,6 +233,7 @@ class LocalBroker(ABC):
             if not record.alive:
                 raise HeadgateError(
                     f"the broker ended while it was starting ({self._last_words(record)})",
+                    code="LOCAL_BROKER",
                     remedy=f"see {record.log}",
                 )
             if time.monotonic() > until:

@@ -15,6 +15,7 @@ from headgate.base.errors import HeadgateError
 from headgate.brokers.base import LOCKS, RESOURCES, LocalBroker
 from headgate.brokers.kafka_cluster import describe_cluster
 from headgate.brokers.process import HOST, BrokerRecord
+from headgate.connectors.extras import need_extra
 from headgate.jvm.java import find_java
 from headgate.jvm.spark_jars import find_spark_jars
 
@@ -66,6 +67,9 @@ class KafkaBroker(LocalBroker):
     release = RELEASE
     lock = LOCK
 
+    def _need(self) -> None:
+        need_extra("kafka", "a Kafka broker on this machine")
+
     def _others(self) -> dict[str, int | None]:
         return {"controller": None}
 
@@ -93,6 +97,7 @@ class KafkaBroker(LocalBroker):
         if found is None:
             raise HeadgateError(
                 f"{self.folder / 'data'} is not the storage of a Kafka broker",
+                code="LOCAL_BROKER",
                 remedy="choose another folder with --dir, or move that one away",
             )
         return found.group(1)
@@ -130,6 +135,7 @@ class KafkaBroker(LocalBroker):
             raise HeadgateError(
                 f"the broker's storage in {self.folder} could not be made "
                 f"({lines[-1] if lines else f'exit code {ran.returncode}'})",
+                code="LOCAL_BROKER",
                 remedy="check that the disk has room, then try again",
             )
         try:
@@ -137,6 +143,7 @@ class KafkaBroker(LocalBroker):
         except OSError as error:
             raise HeadgateError(
                 f"{self.folder / 'data'} is in the way and is not the storage of a Kafka broker",
+                code="LOCAL_BROKER",
                 remedy="choose another folder with --dir, or move that one away",
             ) from error
         shutil.rmtree(self.folder / aside, ignore_errors=True)
@@ -147,7 +154,9 @@ def _class_path(jars: list[Path]) -> str:
     log_jars = [next(iter(folder.glob(f"{name}-[0-9]*.jar")), None) for name in _LOG_JARS]
     if None in log_jars:
         raise HeadgateError(
-            f"{folder} lacks one of {', '.join(_LOG_JARS)}", remedy="install pyspark again"
+            f"{folder} lacks one of {', '.join(_LOG_JARS)}",
+            code="INSTALLATION",
+            remedy="install pyspark again",
         )
     return os.pathsep.join(str(jar) for jar in [*log_jars, *jars])
 

@@ -7,8 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
+from headgate.connectors.extras import need_extra
 
 _POLL_SECONDS = 0.005
 # librdkafka writes to standard error by itself, at any log level, unless somebody takes its lines.
@@ -32,6 +31,10 @@ def describe_cluster(server: str, *, timeout: float = 5.0) -> Cluster | None:
     The client would try again until the timeout. Its first error ends the wait instead, so that
     whoever polls a broker that is starting sees it serve as soon as it does.
     """
+    need_extra("kafka", f"a look at the Kafka broker {server}")
+    from confluent_kafka import KafkaError, KafkaException
+    from confluent_kafka.admin import AdminClient
+
     errors: list[KafkaError] = []
     settings: dict[str, Any] = {  # the client's own types leave out those that are code
         "bootstrap.servers": server,

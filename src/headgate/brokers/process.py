@@ -51,7 +51,7 @@ class BrokerState(StrEnum):
 
 
 class NotInTimeError(HeadgateError):
-    """A broker does not answer yet; what was begun goes on.
+    """A broker does not answer yet. What was begun continues.
 
     >>> int(NotInTimeError("the broker does not answer").exit_code)
     4
@@ -94,6 +94,7 @@ class Process:
         if self.alive:
             raise HeadgateError(
                 f"process {self.pid} did not end after it was killed",
+                code="LOCAL_BROKER",
                 remedy="it may hang on a disk; look at it with ps",
             )
 
@@ -204,6 +205,7 @@ def read_record(files: LocalFiles) -> BrokerRecord | None:
     except (KeyError, TypeError, ValueError, AssertionError) as error:
         raise HeadgateError(
             f"{files.location(_FILE)} is damaged ({type(error).__name__}: {error})",
+            code="LOCAL_BROKER",
             remedy="end the broker's process if there is one, then delete the file",
         ) from error
 
@@ -240,5 +242,6 @@ def free_port(*but: int, together: Callable[[int], Mapping[str, int]] | None = N
             return port
     raise HeadgateError(
         f"no free port from {_PORTS.start} to {_PORTS.stop - 1} was found",
+        code="LOCAL_BROKER",
         remedy="choose a port with --port",
     )

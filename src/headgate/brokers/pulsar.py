@@ -132,6 +132,7 @@ class PulsarBroker(LocalBroker):
         if found is None and (self.folder / "data").exists():
             raise HeadgateError(
                 f"{self.folder / 'data'} is in the way and is not the storage of a Pulsar broker",
+                code="LOCAL_BROKER",
                 remedy="choose another folder with --dir, or move that one away",
             )
         if found is not None:

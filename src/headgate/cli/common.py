@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headgate.base.errors import HeadgateError
+from headgate.base.errors import HeadgateError, StorageError
 from headgate.base.project import Project, Value, load_project
 from headgate.base.secrets import redact, redacted
 from headgate.home.layout import Home, default_home
@@ -47,12 +47,12 @@ class Ui:
         folder = home.files.local()
         if folder is not None and folder.exists():
             if not folder.is_dir():
-                raise HeadgateError(
+                raise StorageError(
                     f"the home {home.url} cannot be used: a file is where a folder should be",
                     remedy="choose another home with --home or HEADGATE_HOME",
                 )
             if not os.access(folder, os.R_OK | os.X_OK):
-                raise HeadgateError(
+                raise StorageError(
                     f"the home {home.url} cannot be read",
                     remedy="correct its permissions, or choose another home with --home or "
                     "HEADGATE_HOME",

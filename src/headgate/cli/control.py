@@ -218,7 +218,9 @@ def _wait(
     if record.state != "done":
         failed = HeadgateError(
             f"operation {record.id} ({record.kind} of job '{record.job}') "
-            f"{'was cancelled' if record.state == 'cancelled' else 'failed'}: {record.message}"
+            f"{'was cancelled' if record.state == 'cancelled' else 'failed'}: {record.message}",
+            code="OPERATION",
+            remedy=f"see headgate show {record.job}",
         )
         failed.exit_code = ExitCode((record.result or {}).get("exit_code", ExitCode.FAILED))
         raise failed
@@ -245,6 +247,7 @@ def _abandoned(ui: Ui, operations: Operations, record: OperationRecord) -> Excep
     if record.state == "running":
         return HeadgateError(
             f"the process of job '{record.job}' ended while it carried out {record.id}",
+            code="OPERATION",
             remedy=f"see headgate show {record.job}",
         )
     if record.kind in _LATER:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import nullcontext
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +13,8 @@ import typer
 
 from headgate.base.errors import ExitCode, NotFoundError
 from headgate.base.py_files import put_on_path
-from headgate.cli.app import load_app
+from headgate.base.still import still
+from headgate.cli.app import find_app, load_app
 from headgate.cli.common import Ui, command
 from headgate.cli.options import SetOption, SparkArgument, params_of, parse_spark_flags
 from headgate.graph.model import Graph
@@ -96,15 +100,18 @@ def _graph_of(ui: Ui, target: str, params: list[str] | None, spark: list[str] | 
 
 
 def _built(ui: Ui, app: str, params: list[str] | None, spark_words: list[str] | None) -> BuiltJob:
-    from headgate.runtime.session import get_session
-
     flags = parse_spark_flags(spark_words).for_reading(ui.project)
     flags.export()
     put_on_path([*flags.py_files, *(ui.project.local_py_files() or ())])
-    job = load_app(app, session=flags.session).job
+    find_app(app)
+    flags.begin(brief=True)
+    job = load_app(app, session=partial(flags.session, brief=True)).job
     values = params_of(job.name, ui.project, params)
+    from headgate.runtime.session import get_session
+
     # Column names and types are Spark's to resolve, so a check needs a session, but no data.
-    spark = get_session(parallelism=1, master=flags.master, conf=flags.conf, brief=True)
+    with still(ui.say, "starting Spark") if sys.stderr.isatty() else nullcontext():
+        spark = get_session(parallelism=1, master=flags.master, conf=flags.conf, brief=True)
     return job.build(values, spark=spark)
 
 

@@ -169,7 +169,8 @@ def _summary(status: JobStatus) -> list[str]:
 
 def _latency(sink: SinkLatency) -> str:
     p50, p99 = (format_duration(timedelta(milliseconds=ms)) for ms in (sink.p50_ms, sink.p99_ms))
-    return f"latency      {sink.sink}: half of {sink.records:,} records in {p50}, 99 % in {p99}"
+    of = f"{sink.records:,} record{'s' * (sink.records != 1)}"
+    return f"latency      {sink.sink}: 50 % within {p50}, 99 % within {p99} ({of})"
 
 
 def _steps_text(steps: list[StepFigures]) -> str:

@@ -26,6 +26,7 @@ from headgate.cli.control import register as register_control
 from headgate.cli.detach import register as register_detach
 from headgate.cli.dev import register as register_dev
 from headgate.cli.doctor import register as register_doctor
+from headgate.cli.explain import register as register_explain
 from headgate.cli.failures import register as register_failures
 from headgate.cli.graphs import register as register_graphs
 from headgate.cli.jobs import register as register_jobs
@@ -39,6 +40,7 @@ from headgate.cli.state import register as register_state
 from headgate.cli.submit import register as register_submit
 from headgate.cli.topics import register as register_topics
 from headgate.cli.ui import register as register_ui
+from headgate.failures.codes import where_explained
 from headgate.runtime.options import versions
 
 app = typer.Typer(
@@ -56,6 +58,7 @@ register_graphs(app)
 register_jobs(app)
 register_metrics(app)
 register_failures(app)
+register_explain(app)
 register_detach(app)
 register_control(app)
 register_plans(app)
@@ -160,10 +163,12 @@ def _show(error: HeadgateError) -> int:
     else:
         color = ui.color and sys.stderr.isatty()
         mark = "\033[31merror:\033[0m" if color else "error:"
-        print(f"{mark} {redact(str(error))}", file=sys.stderr)
+        where = where_explained(error.code)
+        print(f"{mark} {redact(str(error))}{f' ({where})' if where else ''}", file=sys.stderr)
     if ui.json:
         fields = {
             "code": error.code,
+            "docs": where_explained(error.code),
             "message": error.message,
             "step": error.step,
             "expected": error.expected,
@@ -201,6 +206,7 @@ def _unexpected(error: Exception) -> HeadgateError:
     else:
         known = HeadgateError(
             f"unexpected {type(error).__name__}: {first}",
+            code="UNEXPECTED",
             remedy="run the command again with --debug, and report it with what that shows",
         )
     known.__cause__ = error

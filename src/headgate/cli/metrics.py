@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from headgate.base.durations import format_duration
 from headgate.cli.common import Ui, command
 from headgate.cli.control import JobArgument
+from headgate.cli.over_time import Over, over_time
 from headgate.cli.tables import DASH, number, size, table
 from headgate.cli.watch import WatchOption, watched
 from headgate.runtime.status import JobStatus, job_status
@@ -20,11 +21,21 @@ def register(app: typer.Typer) -> None:
     command(app, "metrics")(show_metrics)
 
 
-def show_metrics(ui: Ui, job: JobArgument, watch: WatchOption = False) -> None:
-    """Show a job's rates, lag, latency, batch times and state."""
+OverOption = Annotated[
+    Over | None, typer.Option("--over", help="The numbers over so long a time, in steps.")
+]
+
+
+def show_metrics(
+    ui: Ui, job: JobArgument, over: OverOption = None, watch: WatchOption = False
+) -> None:
+    """Show a job's rates, lag, latency, batch times and state, now or over time."""
     home = ui.home.find(job)
 
     def show() -> None:
+        if over is not None:
+            ui.data(*over_time(home, over))
+            return
         found = metrics_of(job_status(home))
         ui.data(found, lambda: _text(found))
 

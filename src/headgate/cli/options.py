@@ -161,6 +161,16 @@ class SparkFlags:
         """
         return replace(self, conf={**project.spark_conf(), **self.conf})
 
+    def begin(self, *, brief: bool = False) -> None:
+        """Let the JVM of the session that will be asked for start beside an import."""
+        from headgate.runtime.session import begin_session
+        from headgate.runtime.signals import shielded_children
+
+        if self.others:  # they are for Spark's launcher, which is started later
+            return
+        with shielded_children():
+            begin_session(master=self.master, conf=self.conf, brief=brief)
+
     @contextmanager
     def reading(self, *, parallelism: int = 1, brief: bool = False) -> Iterator[SparkSession]:
         """A session for the time of a block that reads."""
@@ -172,13 +182,13 @@ class SparkFlags:
         ) as spark:
             yield spark
 
-    def session(self) -> SparkSession:
+    def session(self, *, brief: bool = False) -> SparkSession:
         """The session that these flags ask for."""
         from headgate.runtime.session import get_session
         from headgate.runtime.signals import shielded_children
 
         with shielded_children():
-            return get_session(master=self.master, conf=self.conf)
+            return get_session(master=self.master, conf=self.conf, brief=brief)
 
     def export(self) -> None:
         """Hand the flags that Headgate does not know to Spark's launcher."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headgate.base.errors import ExitCode
 from headgate.base.py_files import put_on_path
-from headgate.cli.app import load_app
+from headgate.cli.app import find_app, load_app
 from headgate.cli.common import Ui, command
 from headgate.cli.options import (
     SetOption,
@@ -50,7 +51,9 @@ def plan(
     """Show which state is kept, new, changed or dropped, and where sources resume."""
     flags = parse_spark_flags(spark).for_reading(ui.project)
     put_on_path([*flags.py_files, *(ui.project.local_py_files() or ())])
-    loaded = load_app(app, session=flags.session)
+    find_app(app)
+    flags.begin(brief=True)
+    loaded = load_app(app, session=partial(flags.session, brief=True))
     jobs = {found.name for found in ui.home.jobs()}
     text = f"{against}@latest" if against in jobs else against
     snapshot = find_snapshot(ui.home, text, name or loaded.job.name, loaded.job.name)

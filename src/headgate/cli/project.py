@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +17,19 @@ from headgate.cli.common import HELP, Ui, command
 from headgate.cli.tables import table
 
 TEMPLATE = Path(__file__).parents[1] / "resources" / "template"
+_INPUT = "orders.jsonl"
+_IN_FOLDER = "log:data"
+
+
+class Template(StrEnum):
+    """Where the topics of a new project are."""
+
+    MINIMAL = "minimal"
+    KAFKA = "kafka"
+    PULSAR = "pulsar"
+
+
+_PORTS = {Template.KAFKA: 9092, Template.PULSAR: 6650}
 
 
 def register(app: typer.Typer) -> None:
@@ -71,10 +86,12 @@ def _settings(ui: Ui) -> list[tuple[str, Value]]:
 def init(
     ui: Ui,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="It may exist.")] = Path("."),
+    template: Annotated[
+        Template,
+        typer.Option("--template", help="Topics in files, or on a broker of this machine."),
+    ] = Template.MINIMAL,
 ) -> None:
-    """Write a project that runs: headgate.toml, a job, its test, and a topic with some orders."""
-    from headgate.connectors.log.files import Record, TopicFiles
-
+    """Write a project that runs: headgate.toml, a job, its test, and some orders."""
     written = {file.name.removesuffix(".txt"): file for file in sorted(TEMPLATE.glob("*.txt"))}
     there = [name for name in [*written, "data"] if (folder / name).exists()]
     if there:
@@ -83,18 +100,45 @@ def init(
             remedy="name another folder",
         )
     folder.mkdir(parents=True, exist_ok=True)
+    topics = _topics(template)
     for name, file in written.items():
-        (folder / name).write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
+        text = file.read_text(encoding="utf-8").replace(f'"{_IN_FOLDER}/', f'"{topics}/')
+        (folder / name).write_text(text, encoding="utf-8")
+    names = list(written)
+    if template is Template.MINIMAL:
+        _fill_log(folder)
+        names = [*(name for name in names if name != _INPUT), "data/orders"]
+    ui.data(
+        {"folder": str(folder), "files": names},
+        lambda: "\n".join(str(folder / name) for name in names),
+    )
+    ui.say("now: " + " && ".join([f"cd {folder}", *_commands(template)]))
+
+
+def _topics(template: Template) -> str:
+    """What the addresses of the project's topics begin with."""
+    port = _PORTS.get(template)
+    return f"{template.value}://127.0.0.1:{port}" if port else _IN_FOLDER
+
+
+def _fill_log(folder: Path) -> None:
+    """Make a topic of files from the orders."""
+    from headgate.connectors.log.files import Record, TopicFiles
+
     topic = TopicFiles(folder / "data" / "orders")
     topic.create(2)
-    orders = (folder / "orders.jsonl").read_text(encoding="utf-8").splitlines()
+    orders = (folder / _INPUT).read_text(encoding="utf-8").splitlines()
     topic.append([Record(line) for line in orders])
-    (folder / "orders.jsonl").unlink()
-    names = [name for name in written if name != "orders.jsonl"]
-    ui.data(
-        {"folder": str(folder), "files": [*names, "data/orders"]},
-        lambda: "\n".join(str(folder / name) for name in [*names, "data/orders"]),
-    )
-    ui.say(
-        f"now: cd {folder} && headgate run job.py --bounded && headgate topic read log:data/totals"
-    )
+    (folder / _INPUT).unlink()
+
+
+def _commands(template: Template) -> Iterator[str]:
+    """What to type in the new folder."""
+    topics = _topics(template)
+    if port := _PORTS.get(template):
+        yield f"headgate broker start {template.value} --port {port}"
+        yield f"headgate topic create {topics}/orders --partitions 2"
+        yield f"headgate topic create {topics}/totals"
+        yield f"headgate topic produce {topics}/orders --file {_INPUT}"
+    yield "headgate run job.py --bounded"
+    yield f"headgate topic read {topics}/totals"

@@ -15,7 +15,7 @@ from headgate.base.durations import format_duration, parse_duration
 from headgate.base.handover import handed_over
 from headgate.base.py_files import put_on_path
 from headgate.cli import common
-from headgate.cli.app import load_app, stop_session
+from headgate.cli.app import find_app, load_app, stop_session
 from headgate.cli.common import Ui, command
 from headgate.cli.detach import run_detached
 from headgate.cli.options import (
@@ -153,6 +153,9 @@ def run_job(
     own = ui.project.local_py_files(brought=SUBMITTED in os.environ)
     put_on_path([*flags.py_files, *(own or ())])
     in_background = os.environ.pop(MARK, None) is not None
+    find_app(app)
+    if in_background or not detach:
+        flags.begin()
     loaded = load_app(app, session=flags.session)
     if detach and not in_background:
         stop_session()  # one that the import needed: the job gets its own
@@ -201,7 +204,7 @@ def run_job(
     where = f"ck:{outcome.checkpoint}" if outcome.checkpoint is not None else "no checkpoint"
     ui.say(
         f"job {outcome.job} {outcome.how} after {took} at {where} of run {outcome.run} "
-        f"({outcome.checkpoints} checkpoints)"
+        f"({outcome.checkpoints} checkpoint{'s' * (outcome.checkpoints != 1)})"
     )
     ui.data(
         {

@@ -227,10 +227,11 @@ def _snapshot(ui: Ui, target: str) -> Snapshot:
 def _reader(
     ui: Ui, snapshot: Snapshot, words: list[str] | None, *, brief: bool = False
 ) -> Iterator[StateReader]:
+    flags = parse_spark_flags(words).for_reading(ui.project)
+    flags.begin(brief=brief)
     from headgate.runtime.restore_services import reach
     from headgate.state import StateReader
 
-    flags = parse_spark_flags(words).for_reading(ui.project)
     ui.say(f"starting Spark to read {snapshot.name}")
     # the job may be running, and retention at work
     with held(snapshot) as kept, flags.reading(brief=brief) as spark:

@@ -5,6 +5,7 @@ from headgate.connectors.base import Sink, Source, StartPosition
 from headgate.connectors.console import ConsoleSink
 from headgate.connectors.delta import DeltaSink
 from headgate.connectors.files import FilesSink
+from headgate.connectors.iceberg import IcebergSink
 from headgate.connectors.jdbc.sink import JdbcSink
 from headgate.connectors.kafka.sink import KafkaSink
 from headgate.connectors.kafka.source import KafkaSource
@@ -20,6 +21,7 @@ __all__ = [
     "DeltaSink",
     "FilesSink",
     "ForeachBatchSink",
+    "IcebergSink",
     "JdbcSink",
     "KafkaSink",
     "KafkaSource",

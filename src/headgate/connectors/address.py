@@ -44,7 +44,7 @@ _KAFKA_SINK_FIELDS = (
 
 @dataclass(frozen=True)
 class Topic(Source, Sink):
-    """A topic by its address, as a source (then it needs a schema) or as a sink.
+    """A topic by its address, as a source (which needs a schema) or as a sink.
 
     >>> Topic("kafka://localhost:9092/orders", key="user_id").describe()
     'kafka://localhost:9092/orders'
@@ -247,10 +247,10 @@ def topic(
     start: StartPosition = "earliest",
     **options: str,
 ) -> Topic:
-    """A topic by its address; options are those of the system that it lives in.
+    """A topic by its address; the options depend on the system that the topic is in.
 
-    `format` says how values hold the columns: "json" by default, "avro", "csv", "text", "raw",
-    "debezium-json" or "debezium-avro". With a `registry` values name the schema that it keeps.
+    `format` says how values encode the columns: "json" (default), "avro", "protobuf", "csv",
+    "text", "raw", "debezium-json" or "debezium-avro". With a `registry`, values name their schema.
 
     >>> topic("log:data/orders", schema="id BIGINT").describe()
     'log:data/orders'

@@ -9,7 +9,7 @@ from headgate.connectors.base import Sink, SinkSpec
 
 @dataclass(frozen=True)
 class ConsoleSink(Sink):
-    """Rows printed by the driver; a batch that is replayed is printed again.
+    """Prints rows on the driver; a repeated batch is printed again.
 
     >>> ConsoleSink().describe()
     'console'

@@ -87,6 +87,7 @@ def _made(spark: SparkSession, address: str, client: Mapping[str, str]) -> bool:
             raise HeadgateError(
                 f"cannot make {address}, through which dead letters are replayed:"
                 f" {failure.sentence}",
+                code=failure.reason.name,
                 remedy=f"make it with `headgate topic create {address}`, or let the job make it",
             ) from error
     return TopicFiles(rest).ensure()

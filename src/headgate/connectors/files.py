@@ -18,10 +18,10 @@ _FORMATS = ("parquet", "json", "csv")
 
 @dataclass(frozen=True)
 class FilesSink(Sink):
-    """Parquet, JSON or CSV files, exactly once, in folders `batch=<run>-<number>`.
+    """Writes Parquet, JSON or CSV files exactly once, into folders `batch=<run>-<number>`.
 
-    `partition_by` names columns whose values become folders within, as Hive and Spark have them,
-    and `rows_per_file` says when a file is full.
+    `partition_by` names columns whose values become folders inside, as in Hive and Spark.
+    `rows_per_file` is the most rows that a file gets.
 
     >>> FilesSink("out/orders", format="json", partition_by=["day"]).describe()
     'files:out/orders (json)'

@@ -128,7 +128,7 @@ class TopicTail:
 
 
 class NotAcknowledgedError(HeadgateError):
-    """Some of the records were not taken; says how many were.
+    """Some of the records were not accepted; the message says how many were.
 
     >>> print(NotAcknowledgedError("the topic is full", acknowledged=2))
     the topic is full; 2 records were acknowledged

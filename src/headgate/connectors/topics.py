@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headgate.base.errors import UsageError
+from headgate.connectors.extras import need_extra
 from headgate.connectors.missing import create_remedy
 from headgate.connectors.topic_client import TopicClient
 
@@ -29,10 +30,12 @@ def open_topic(address: str, options: Mapping[str, str] | None = None) -> TopicC
     """
     scheme, _, rest = address.partition(":")
     if scheme == "kafka" and rest:
+        need_extra("kafka", f"the topic {address}")
         from headgate.connectors.kafka.topic import KafkaTopic
 
         return KafkaTopic(address, options or {})
     if scheme in ("pulsar", "pulsar+ssl") and rest:
+        need_extra("pulsar", f"the topic {address}")
         from headgate.connectors.pulsar.topic import PulsarTopic
 
         return PulsarTopic(address, options or {})

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from headgate.base.errors import HeadgateError
 from headgate.brokers.kafka_cluster import describe_cluster
 from headgate.brokers.kafka_features import TRANSACTION_VERSION, read_features
+from headgate.connectors.extras import has_extra
 from headgate.connectors.pulsar.admin import PulsarAdmin, PulsarAdminError
 from headgate.connectors.pulsar.client import PulsarAccess
 from headgate.doctor.check import Check
@@ -48,10 +49,16 @@ def _kafka(servers: str, jobs: str) -> Check:
     name = f"kafka {servers}"
     for server in servers.split(","):
         host, _, port = server.rpartition(":")
-        if cluster := describe_cluster(server, timeout=_PATIENCE):
+        client = has_extra("kafka")
+        if client and (cluster := describe_cluster(server, timeout=_PATIENCE)):
             version = _transaction_version(host, int(port))
             return Check(name, True, f"cluster {cluster.id} answers{version} (used by {jobs})")
         if _connects(host, int(port)):
+            if not client:
+                return Check(
+                    name, True, f"{server} takes connections (used by {jobs})",
+                    "to see more, and for `headgate topic`: pip install 'headgate[kafka]'",
+                )  # fmt: skip
             return Check(
                 name, True, f"{server} takes connections, but no plain requests (used by {jobs})",
                 "if it is secured that is right: headgate check APP --live asks with the job's "

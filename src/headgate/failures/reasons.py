@@ -157,6 +157,21 @@ class Reason(Enum):
         True,
         "start again if the job has not: the batch is then written to the table as it is now",
     )
+    ICEBERG_TABLE = (
+        "the rows cannot be written to the Iceberg table",
+        False,
+        "select and cast the columns as the table has them; evolve=True adds those that it lacks",
+    )
+    ICEBERG_CATALOG = (
+        "an Iceberg catalog or the files of its table cannot be reached",
+        True,
+        "check the sink's options; the driver needs the catalog, and executors the files, too",
+    )
+    ICEBERG_CONFLICT = (
+        "another writer changed the Iceberg table at the same time",
+        True,
+        "start again if the job has not: the batch is then written to the table as it is now",
+    )
     BATCH_TIMEOUT = (
         "a batch took longer than Checkpoints.timeout allows",
         True,

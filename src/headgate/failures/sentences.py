@@ -131,7 +131,7 @@ def _folder_taken(fields: Fields) -> Failure:
     return Failure(Reason.FOLDER_TAKEN, sentence, fields.get("sink"))
 
 
-def _delta(reason: Reason) -> Callable[[Fields], Failure]:
+def _lake(reason: Reason) -> Callable[[Fields], Failure]:
     def failure(fields: Fields) -> Failure:
         said = shortened(str(fields.get("text") or "no reason was given"))
         sentence = f"{reason.text} {fields.get('path')}: {said}"
@@ -208,9 +208,12 @@ _BY_FIELDS: dict[str | None, Callable[[Fields], Failure]] = {
     "SINK_AHEAD": _ahead,
     "OUTPUT_TAKEN": _taken,
     "FOLDER_TAKEN": _folder_taken,
-    "DELTA_SCHEMA": _delta(Reason.DELTA_SCHEMA),
-    "DELTA_PATH": _delta(Reason.DELTA_PATH),
-    "DELTA_CONFLICT": _delta(Reason.DELTA_CONFLICT),
+    "DELTA_SCHEMA": _lake(Reason.DELTA_SCHEMA),
+    "DELTA_PATH": _lake(Reason.DELTA_PATH),
+    "DELTA_CONFLICT": _lake(Reason.DELTA_CONFLICT),
+    "ICEBERG_TABLE": _lake(Reason.ICEBERG_TABLE),
+    "ICEBERG_CATALOG": _lake(Reason.ICEBERG_CATALOG),
+    "ICEBERG_CONFLICT": _lake(Reason.ICEBERG_CONFLICT),
     "HANDLER": _handler,
     "PYTHON_WORKER": _worker,
     "BATCH_TIMEOUT": _batch_timeout,
@@ -230,4 +233,5 @@ _NAMED = {
     "STATE_KEYS": Reason.STATE_SCHEMA,
     "AVRO_SCHEMA": Reason.EXPRESSION,
     "PROTOBUF_SCHEMA": Reason.EXPRESSION,
+    "PROTOBUF_VALUE": Reason.EXPRESSION,
 }

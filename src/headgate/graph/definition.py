@@ -28,4 +28,4 @@ class JobDefinition(ABC):
         spark: SparkSession | None = None,
         check_connectors: bool = True,
     ) -> BuiltJob:
-        """Run the job's function and check what it made; nothing is read or written."""
+        """Run the job's function and check the graph. Nothing is read or written."""

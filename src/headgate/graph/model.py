@@ -150,7 +150,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Graph:
-    """A job's steps in the order they were written in, its sources in the query's order.
+    """A job's steps in the order of the code, and its sources in the order of the query.
 
     >>> graph = store.describe()
     >>> graph.step("users_lookup").kind, graph.sources
@@ -177,7 +177,7 @@ class Graph:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The graph as it stands in graph.json."""
+        """The graph as it is stored in graph.json."""
         return {
             "version": FORMAT_VERSION,
             "job": self.job,

@@ -49,7 +49,7 @@ class Shape(Enum):
 
 @dataclass(frozen=True)
 class Fit:
-    """Whether state that was kept under an old config goes on under a new one.
+    """Whether state from an old config still fits a new one.
 
     >>> class FirstBy(hg.StepKind):
     ...     kind = "first_by"

@@ -43,5 +43,6 @@ def change_text(
         time.sleep(_PAUSE_SECONDS * (1 + tries) * random.random())
     raise HeadgateError(
         f"{files.location(path)} was changed by others {_TRIES} times while this process tried to",
+        code="LOCKED",
         remedy="see which processes use the home, and try again",
     )

@@ -50,6 +50,10 @@ class CheckpointLog:
         """
         return list(islice(self._newest_first(before), limit))[::-1]
 
+    def newest_first(self) -> Iterator[CheckpointRecord]:
+        """Records from the newest on, read as they are taken."""
+        return self._newest_first(None)
+
     def ranges(self, *, before: int | None = None) -> Iterator[Range]:
         """The ranges of numbers that hold records, the newest first; two listings."""
         return self._folder.ranges(before=before)

@@ -135,8 +135,19 @@ def open_files(url: str | os.PathLike[str], *, home: bool = False) -> Files:
 
 def read_json(files: Files, path: str) -> dict[str, Any] | None:
     """Read a JSON object, or nothing if there is no such file."""
-    text = files.read_text(path)
+    try:
+        text = files.read_text(path)
+    except UnicodeDecodeError as error:
+        raise _not_json(files.location(path), error) from error
     return None if text is None else parse_json(text, files.location(path))
+
+
+def _not_json(where: str, error: ValueError) -> HeadgateError:
+    return HeadgateError(
+        f"{where} is not valid JSON ({error})",
+        code="DAMAGED",
+        remedy="it was damaged outside Headgate; restore it from a backup or delete it",
+    )
 
 
 def parse_json(text: str, where: str) -> dict[str, Any]:
@@ -144,13 +155,11 @@ def parse_json(text: str, where: str) -> dict[str, Any]:
     try:
         data = json.loads(text)
     except ValueError as error:
-        raise HeadgateError(
-            f"{where} is not valid JSON ({error})",
-            remedy="it was damaged outside Headgate; restore it from a backup or delete it",
-        ) from error
+        raise _not_json(where, error) from error
     if not isinstance(data, dict):
         raise HeadgateError(
             f"{where} does not hold a JSON object",
+            code="DAMAGED",
             remedy="it was changed outside Headgate; restore it from a backup or delete it",
         )
     return data

@@ -61,6 +61,18 @@ def longest(bucket: int) -> int:
     return (_PARTS + part) * width + width - 1
 
 
+def bucket_of(ms: int) -> int:
+    """The bucket of an age or a latency, as the kernel counts it.
+
+    >>> bucket_of(3), bucket_of(17), bucket_of(24), bucket_of(longest(200))
+    (3, 16, 20, 200)
+    """
+    if ms < _SINGLE:
+        return max(ms, 0)
+    shift = ms.bit_length() - _PARTS.bit_length()
+    return _SINGLE + (shift - 1) * _PARTS + (ms >> shift) - _PARTS
+
+
 def quantile(latencies: Iterable[tuple[int, int]], share: float) -> int | None:
     """The latency that so much of the records does not exceed, of (milliseconds, records).
 

@@ -52,12 +52,15 @@ def check_version(data: Mapping[str, Any], what: str, *, newest: int = VERSION) 
     version = data.get("version")
     if not isinstance(version, int):
         raise HeadgateError(
-            f"{what} has no version", remedy="it was not written by Headgate; move it away"
+            f"{what} has no version",
+            code="DAMAGED",
+            remedy="it was not written by Headgate; move it away",
         )
     if version > newest:
         raise HeadgateError(
             f"{what} was written by a newer Headgate (format {version}, this one reads up to "
             f"{newest})",
+            code="NEWER_FORMAT",
             remedy="upgrade headgate: pip install --upgrade headgate",
         )
 

@@ -124,7 +124,11 @@ class Operations:
     ) -> OperationRecord:
         """Ask the job's driver for something."""
         if kind not in KINDS:
-            raise UsageError(f"there is no operation '{kind}'", expected=", ".join(KINDS))
+            raise UsageError(
+                f"there is no operation '{kind}'",
+                remedy="ask for one of these",
+                expected=", ".join(KINDS),
+            )
         taken = set(self.ids())
         id = next(id for id in iter(_new_id, "") if id not in taken)
         record = OperationRecord(

@@ -76,7 +76,7 @@ from headgate.jvm.query import (
     trigger_now,
     unfence,
 )
-from headgate.jvm.registry import avro_schema_of, record_name, registry_subject
+from headgate.jvm.registry import avro_schema_of, check_message, record_name, registry_subject
 from headgate.jvm.sinks import (
     await_readable,
     committed_batches,
@@ -114,6 +114,7 @@ __all__ = [
     "await_readable",
     "await_sections",
     "carry",
+    "check_message",
     "columns_read",
     "committed_batches",
     "count",

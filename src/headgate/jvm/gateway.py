@@ -31,6 +31,7 @@ def jar() -> Path:
     if not _JAR.exists():
         raise HeadgateError(
             f"the kernel jar is not at {_JAR}",
+            code="INSTALLATION",
             remedy="build it with `make kernel` or reinstall headgate",
         )
     return _JAR

@@ -49,7 +49,7 @@ _SETTINGS = """<ivysettings>
 
 
 class JarError(HeadgateError):
-    """A jar could not be fetched, or is not the one that the lock file names.
+    """A jar could not be downloaded, or differs from the one that the lock file names.
 
     >>> lock = Path("jars.lock")
     >>> _ = lock.write_text("org.example:one:1.0 no-hash")

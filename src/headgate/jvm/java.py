@@ -89,6 +89,7 @@ def find_java() -> JavaHome:
         too_old.append(f"Java {java.version} from {java.origin.value}")
     raise HeadgateError(
         f"Spark needs Java {OLDEST} or {NEWEST_TESTED}",
+        code="INSTALLATION",
         got=" and ".join(too_old) or "no Java at all",
         remedy=_REMEDY,
     )
@@ -209,6 +210,7 @@ def _shim(runtime: Path, version: str) -> Path:
     except OSError as error:
         raise HeadgateError(
             f"cannot prepare Java {version} in {folder.parent} ({error.strerror})",
+            code="INSTALLATION",
             remedy="make that folder writable or set XDG_CACHE_HOME to one that is",
         ) from error
     return folder

@@ -7,6 +7,7 @@ at, its command is known, and run without it. All else goes PySpark's own way.
 
 from __future__ import annotations
 
+import atexit
 import os
 import platform
 import shlex
@@ -71,22 +72,45 @@ _DECIDING = ("spark.driver.extra", "spark.driver.default", "spark.submit.", "spa
              "spark.api.mode")  # fmt: skip
 
 
+def begin_jvm(java: JavaHome, settings: Mapping[str, str], *, brief: bool = False) -> None:
+    """Let the JVM start beside what this process does before it calls `start_jvm` with the same.
+
+    If settings or variables are others by then, it is ended, and another one started.
+    """
+    if SparkContext._gateway is not None or _PORT in os.environ or _begun:
+        return
+    command = _command(java, settings, brief=brief)
+    if command is not None:
+        _begun.append(_Begun(command))
+        atexit.register(_drop)
+
+
 def start_jvm(java: JavaHome, settings: Mapping[str, str], *, brief: bool = False) -> None:
     """Start the JVM of this process, unless it has one; `brief` if it will soon end.
 
     What fails here fails as it would in PySpark.
     """
     if SparkContext._gateway is not None or _PORT in os.environ:
+        _drop()
         return
-    options = [*java_options(java), *(FIRST_COMPILER if brief else ())]
-    command = known_command(java, settings, options)
+    command = _command(java, settings, brief=brief)
     if command is not None:
         gateway = _run(command)
     else:
+        _drop()
+        options = _options(java, brief=brief)
         given = os.environ.get(_OPTIONS, "")
         with _environment({_OPTIONS: f"{shlex.join(options)} {given}".strip()}):
             gateway = _connect(_conf(settings))
     SparkContext._ensure_initialized(gateway=gateway)
+
+
+def _options(java: JavaHome, *, brief: bool) -> list[str]:
+    return [*java_options(java), *(FIRST_COMPILER if brief else ())]
+
+
+def _command(java: JavaHome, settings: Mapping[str, str], *, brief: bool) -> list[str] | None:
+    return known_command(java, settings, _options(java, brief=brief))
 
 
 def known_command(
@@ -140,35 +164,66 @@ def _conf(settings: Mapping[str, str]) -> SparkConf:
 
 
 def _run(command: list[str]) -> Any:
-    folder = Path(tempfile.mkdtemp(prefix="headgate-"))
+    begun = _taken(command) or _Begun(command)
     try:
-        answer = folder / "address"
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,  # the JVM ends when we do
-            env={
-                **os.environ,
-                # as spark-submit and the scripts behind it set them
-                "SPARK_HOME": str(Path(pyspark.__file__).parent),
-                "PYTHONHASHSEED": "0",
-                "SPARK_CONNECT_MODE": "0",
-                "_PYSPARK_DRIVER_CONN_INFO_PATH": str(answer),
-            },
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
-        )
-        try:
-            port, secret = _address(_wait_for(answer, process))
-        except BaseException:
-            # interrupted: a JVM that finds no place for its address would live on for ever
-            process.kill()
-            process.wait()
-            raise
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        port, secret = _address(_wait_for(begun.answer, begun.process))
+    except BaseException:
+        # interrupted: a JVM that finds no place for its address would live on for ever
+        begun.end()
+        raise
+    shutil.rmtree(begun.folder, ignore_errors=True)
     with _environment({_PORT: str(port), _SECRET: secret}):
         gateway = _connect()
-    gateway.proc = process
+    gateway.proc = begun.process
     return gateway
+
+
+class _Begun:
+    """A JVM that starts, and will write down its address."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.command, self.environment = command, dict(os.environ)
+        self.folder = Path(tempfile.mkdtemp(prefix="headgate-"))
+        self.answer = self.folder / "address"
+        try:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,  # the JVM ends when we do
+                env={
+                    **os.environ,
+                    # as spark-submit and the scripts behind it set them
+                    "SPARK_HOME": str(Path(pyspark.__file__).parent),
+                    "PYTHONHASHSEED": "0",
+                    "SPARK_CONNECT_MODE": "0",
+                    "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self.answer),
+                },
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+            )
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+_begun: list[_Begun] = []
+
+
+def _taken(command: list[str]) -> _Begun | None:
+    """The JVM that was begun, if it is the one that is wanted now; another one is ended."""
+    if _begun and _begun[-1].command == command and _begun[-1].environment == dict(os.environ):
+        return _begun.pop()
+    _drop()
+    return None
+
+
+def _drop() -> None:
+    """End a JVM that was begun and is not needed."""
+    while _begun:
+        _begun.pop().end()
 
 
 def _wait_for(answer: Path, process: subprocess.Popen[bytes]) -> bytes:
@@ -176,6 +231,7 @@ def _wait_for(answer: Path, process: subprocess.Popen[bytes]) -> bytes:
         if process.poll() is not None:
             raise HeadgateError(
                 f"Spark's JVM ended with code {process.returncode} before it was up",
+                code="DRIVER_GONE",
                 remedy="see what it said above; `headgate doctor --live` looks for a reason",
             )
         time.sleep(0.01)

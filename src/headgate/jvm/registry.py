@@ -33,6 +33,18 @@ def record_name(spark: SparkSession, topic: str) -> str:
     return str(kernel_api(spark, "RegistryApi").recordName(topic))
 
 
+def check_message(spark: SparkSession, columns: StructType, descriptor: str, message: str) -> None:
+    """Raise if rows cannot be written as a message of Protobuf."""
+    try:
+        kernel_api(spark, "RegistryApi").checkMessage(columns.json(), descriptor, message)
+    except (Py4JJavaError, PySparkException) as error:
+        report = failure_report(error)
+        if report.code != "PROTOBUF_SCHEMA":
+            raise
+        text = f"the rows cannot be written as Protobuf: {report.fields['text']}"
+        raise GraphError(text, remedy="correct the columns or the descriptor") from error
+
+
 def avro_schema_of(
     spark: SparkSession, columns: StructType, record: str, chosen: str | None
 ) -> str:

@@ -28,6 +28,11 @@ def start_jvm(java: JavaHome, settings: dict[str, str], *, brief: bool = False) 
     return dict(SparkConf().getAll())
 
 
+def begin_jvm(java: JavaHome, settings: dict[str, str], *, brief: bool = False) -> None:
+    """Let the driver's JVM start beside what this process still has to do."""
+    launch.begin_jvm(java, settings, brief=brief)
+
+
 def has_jvm() -> bool:
     """Whether this process is connected to a driver's JVM."""
     return SparkContext._gateway is not None

@@ -60,7 +60,9 @@ def find_spark_jars(*, honour_spark_home: bool = True) -> SparkJars:
         return _read(Path(home) / "jars", remedy="unset SPARK_HOME to use pyspark's own Spark")
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise HeadgateError("pyspark is not installed", remedy="pip install headgate brings it")
+        raise HeadgateError(
+            "pyspark is not installed", code="INSTALLATION", remedy="pip install headgate brings it"
+        )
     folder = Path(spec.origin).parent
     if not folder.is_dir():
         # YARN puts a pyspark.zip before the installed one, and that has no jars
@@ -87,7 +89,7 @@ def _read(folder: Path, *, remedy: str) -> SparkJars:
     spark = _version(names, r"spark-core_[\d.]+-(.+)\.jar")
     scala = _version(names, r"scala-library-(.+)\.jar")
     if spark is None or scala is None:
-        raise HeadgateError(f"there is no Spark in {folder}", remedy=remedy)
+        raise HeadgateError(f"there is no Spark in {folder}", code="INSTALLATION", remedy=remedy)
     return SparkJars(folder, spark, scala)
 
 

@@ -23,7 +23,7 @@ _PATIENCE_SECONDS = 8.0
 _ANSWER_SECONDS = 3.0
 _PAUSE_SECONDS = 0.5
 _SILENT = (Reason.BROKER_UNREACHABLE, Reason.DATABASE_UNREACHABLE)
-_MAY_COME_BACK = (*_SILENT, Reason.REGISTRY_UNREACHABLE)
+_MAY_COME_BACK = (*_SILENT, Reason.ICEBERG_CATALOG, Reason.REGISTRY_UNREACHABLE)
 
 
 def findings(built: BuiltJob, spark: SparkSession) -> Iterator[tuple[Step, Finding]]:
@@ -137,6 +137,7 @@ def problem(step: Step, finding: Finding) -> HeadgateError:
     kind = NotFoundError if missing else HeadgateError
     return kind(
         finding.text,
+        code=finding.reason.name,
         step=step.id,
         remedy=missing_topic(finding.about) if missing else finding.reason.remedy,
         location=location_of(step),

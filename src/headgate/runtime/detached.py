@@ -78,13 +78,16 @@ def _running(job: JobHome, process: subprocess.Popen[bytes], log: Path) -> Detac
         time.sleep(_POLL_SECONDS)
     raise HeadgateError(
         f"process {process.pid} is there, but after {_SECONDS:.0f} s its job does not run",
+        code="START_FAILED",
         remedy=f"see {log}, and wait for the process or end it: kill {process.pid}",
     )
 
 
 def _failed(log: Path, code: int) -> HeadgateError:
     last = log.read_text(errors="replace").strip().splitlines()[-_LAST_LINES:]
-    error = HeadgateError(f"the start failed: {' / '.join(last)}", remedy=f"see {log}")
+    error = HeadgateError(
+        f"the start failed: {' / '.join(last)}", code="START_FAILED", remedy=f"see {log}"
+    )
     if code in set(ExitCode):
         error.exit_code = ExitCode(code) if code else ExitCode.FAILED
     return error

@@ -60,6 +60,7 @@ def not_drained(drive: Drive, plan: StopPlan | None) -> HeadgateError | None:
         return None
     return HeadgateError(
         f"the job has stopped, but not at the end of its sources: batch {drive.next_batch} fails",
+        code="OPERATION",
         remedy=f"see headgate show {drive.run.job.name}",
     )
 

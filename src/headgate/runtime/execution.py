@@ -15,6 +15,7 @@ from headgate.runtime.health import Health, HomeCheck
 from headgate.runtime.home_probe import HomeProbe
 from headgate.runtime.lease import Lease
 from headgate.runtime.live import Display
+from headgate.runtime.metric_writer import MetricWriter
 from headgate.runtime.operation_queue import OperationQueue
 from headgate.runtime.options import RunOptions, RunOutcome
 from headgate.runtime.patience import Patience
@@ -35,6 +36,7 @@ class Execution:
 
     lease: Lease
     patience: Patience
+    metrics: MetricWriter
     operations: OperationQueue
     spark: SparkSession
     built: BuiltJob
@@ -79,13 +81,21 @@ class Execution:
         self.probe.poll()
         self.operations.poll()
 
+    def poll_query(self) -> None:
+        """The same while the query runs."""
+        self.metrics.running()
+        self.poll()
+
     def event(self, run: RunHome, kind: str, **details: Any) -> None:
         """Write an event of a run down and pass it on."""
-        self._on_event(run.add_event(kind, **details))
+        event = run.add_event(kind, **details)
+        self.metrics.event(event.kind, event.at)
+        self._on_event(event)
 
     def checkpoint_written(self, record: CheckpointRecord) -> None:
         """Count a checkpoint and show it."""
         self._written += 1
+        self.metrics.checkpoint(record)
         self.display.checkpoint(record)
 
     def savepoint(self, label: str | None) -> Mapping[str, Any]:

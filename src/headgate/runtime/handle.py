@@ -59,7 +59,7 @@ class RunHandle:
 
     @property
     def running(self) -> bool:
-        """Whether the job has not ended yet.
+        """Whether the job is still running.
 
         >>> handle.running
         True
@@ -83,7 +83,7 @@ class RunHandle:
         return self._error or (self._outcome.error if self._outcome else None)
 
     def savepoint(self, label: str | None = None) -> str:
-        """Make a savepoint of the latest checkpoint while the job runs, and give its name.
+        """Make a savepoint of the latest checkpoint while the job runs, and return its name.
 
         >>> handle.savepoint("before_v2")
         'sp:before_v2'
@@ -95,7 +95,11 @@ class RunHandle:
             if record.ended:
                 if record.state == "done" and record.result is not None:
                     return f"sp:{record.result['label']}"
-                raise HeadgateError(f"there is no savepoint: {record.message}")
+                raise HeadgateError(
+                    f"there is no savepoint: {record.message}",
+                    code="OPERATION",
+                    remedy="ask again when its cause is gone",
+                )
             self._thread.join(_POLL_SECONDS)
         record = operations.cancel(requested.id)  # a job that has ended takes no requests
         if record.state == "done" and record.result is not None:
@@ -108,11 +112,11 @@ class RunHandle:
         return f"sp:{create_savepoint(current, label=label).label}"
 
     def stop(self, *, savepoint: bool = True, drain: bool = False) -> str | None:
-        """Finish the running batch and stop; the next start goes on from there.
+        """Finish the current batch and stop; the next start continues from there.
 
-        With `drain` all that is in the sources is read first, and then event time ends: every
-        window is closed, and rows of a later start are too late. Gives the savepoint's name for
-        `restore` and `--from`; nothing if none was requested or the job has no checkpoint yet.
+        With `drain`, everything in the sources is read first, and then event time ends: every
+        window closes, and rows of a later start are too late. Returns the savepoint's name for
+        `restore` and `--from`, or None if you asked for none or the job has no checkpoint yet.
 
         >>> handle.stop(savepoint=False)
         >>> handle.running
@@ -159,9 +163,9 @@ def start(
 
     The options are those of `headgate run`: `restore` is its `--from`, such as `"sp:before_v2"`,
     `conf` and `master` are Spark's. With `spark`, or in a process that has a session, the job runs
-    in a copy of that session, with all its views and functions; what Headgate needs is added to the
+    in a copy of that session, with all its views and functions. What Headgate needs is added to the
     copy. `py_files` are modules, folders and archives for executors, by default the job's folder.
-    A notebook shows a handle as a table of how the job is.
+    A notebook shows a handle as a table with the job's state.
 
     >>> handle = hg.start(store, home="home", params={"orders": "log:orders"})
     >>> handle.stop(savepoint=False)

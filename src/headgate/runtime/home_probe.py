@@ -22,7 +22,7 @@ _LATER_SECONDS = 3.0
 
 
 class HomeUnseenError(RefusedError):
-    """An executor has another disk at the home's path: the state that it writes would be lost.
+    """An executor sees another disk at the home's path, so the state that it writes would be lost.
 
     >>> error = HomeUnseenError(
     ...     'HEADGATE {"code": "HOME_UNSEEN", "executor": "3", "host": "worker-7", '
@@ -62,6 +62,7 @@ class HomeProbe:
                 failure = jvm.explain_failure(error)
                 raise HeadgateError(
                     f"Spark's driver cannot write to the home: {failure.sentence}",
+                    code=failure.reason.name,
                     remedy=failure.remedy,
                 ) from error
         return self

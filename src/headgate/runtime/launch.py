@@ -63,6 +63,7 @@ def launch(execution: Execution, options: RunOptions, parallelism: int) -> Drive
         ours=execution.lease.verify,
     )
     recorder.recover()
+    execution.metrics.begin(chosen.run)
     execution.drive = Drive(
         compiled,
         chosen.run,
@@ -71,7 +72,7 @@ def launch(execution: Execution, options: RunOptions, parallelism: int) -> Drive
         bounded=options.bounded,
         drain=options.drain,
         operations=execution.operations,
-        on_poll=execution.poll,
+        on_poll=execution.poll_query,
         on_checkpoint=execution.checkpoint_written,
         on_disk=execution.job.checkpoints.durability == "disk",
         batch_limit=execution.job.checkpoints.batch_limit,

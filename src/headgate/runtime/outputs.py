@@ -153,7 +153,9 @@ def _explained() -> Iterator[None]:
         yield
     except (Py4JJavaError, PySparkException) as error:
         failure = jvm.explain_failure(error)
-        raise JobFailedError(failure.sentence, step=failure.step, remedy=failure.remedy) from error
+        raise JobFailedError(
+            failure.sentence, code=failure.reason.name, step=failure.step, remedy=failure.remedy
+        ) from error
 
 
 def _place(job: JobHome) -> str:

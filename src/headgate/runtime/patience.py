@@ -116,6 +116,7 @@ class Patience:
         error = HeadgateError(
             f"the job has {outcome.how}, but its last records could not be written: "
             f"{self._trouble()}",
+            code="STORAGE",
             remedy="make room; no row is lost, and the next start writes the missing records",
         )
         return replace(outcome, error=error)

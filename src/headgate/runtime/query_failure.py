@@ -7,9 +7,16 @@ from contextlib import suppress
 from datetime import timedelta
 
 from headgate.base.durations import format_duration
-from headgate.base.errors import HeadgateError, JobFailedError, RefusedError, StorageError
+from headgate.base.errors import (
+    HeadgateError,
+    JobFailedError,
+    Location,
+    RefusedError,
+    StorageError,
+)
 from headgate.base.secrets import scrub
 from headgate.failures import Reason
+from headgate.graph.check import location_of
 from headgate.runtime.blame import kafka_reads, name_broker
 from headgate.runtime.drive import Drive, LeaseLostError
 from headgate.runtime.execution import Execution
@@ -50,7 +57,13 @@ def handle_failure(execution: Execution, drive: Drive, error: Exception) -> Head
         explains = execution.job.restart.kind != "none" and not execution.operations.stop_requested
         why = f"; not started again, because {decision.why}" if explains else ""
         kind = RefusedError if failure.reason is Reason.HOME_UNSEEN else JobFailedError
-        final = kind(failure.sentence + why, step=failure.step, remedy=failure.remedy)
+        final = kind(
+            failure.sentence + why,
+            code=failure.reason.name,
+            step=failure.step,
+            remedy=failure.remedy,
+            location=None if failure.frames else _written_at(execution, failure.step),
+        )
         scrub(error)
         final.__cause__ = error
         return final
@@ -67,6 +80,12 @@ def handle_failure(execution: Execution, drive: Drive, error: Exception) -> Head
     execution.display.say(f"restart {decision.attempt} ({strategy}) in {format_duration(delay)}")
     _wait(execution, delay)
     return None
+
+
+def _written_at(execution: Execution, step: str | None) -> Location | None:
+    """The line of the user's code that a step comes from."""
+    found = (one for one in execution.built.graph.steps if one.id == step)
+    return next((location_of(one) for one in found), None)
 
 
 def _wait(execution: Execution, delay: timedelta) -> None:

@@ -43,7 +43,7 @@ class GraphLike(Protocol):
         """Names in the order of the query's offset log."""
 
     def to_json(self) -> dict[str, Any]:
-        """The graph as it stands in graph.json."""
+        """The graph as it is stored in graph.json."""
 
     def fingerprint(self) -> str:
         """The same for two graphs that do the same."""

@@ -19,6 +19,7 @@ from headgate.runtime.home_probe import HomeProbe
 from headgate.runtime.launch import launch, parallelism_of
 from headgate.runtime.lease import Lease
 from headgate.runtime.live import Display, SilentDisplay
+from headgate.runtime.metric_writer import MetricWriter
 from headgate.runtime.operation_queue import OperationQueue
 from headgate.runtime.options import RunOptions, RunOutcome, code_of
 from headgate.runtime.patience import Patience
@@ -112,6 +113,7 @@ def _run(execution: Execution, spark: SparkSession | None) -> RunOutcome:
         _answering(execution),
         Lease(execution.home, say=execution.display.say) as execution.lease,
         _patient(execution),
+        _measured(execution),
         signals(
             execution.stop,
             savepoint=execution.options.savepoint_on_term,
@@ -162,6 +164,16 @@ def _patient(execution: Execution) -> Iterator[None]:
     execution.home = execution.patience.home
     with execution.patience.kept():
         yield
+
+
+@contextmanager
+def _measured(execution: Execution) -> Iterator[None]:
+    """Keep the job's metrics over time; the last of them are written while the lease is held."""
+    execution.metrics = MetricWriter(execution.home, ours=execution.lease.verify)
+    try:
+        yield
+    finally:
+        execution.metrics.close()
 
 
 @contextmanager

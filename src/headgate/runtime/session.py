@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
@@ -22,6 +22,7 @@ from headgate.jvm.class_archive import make_later
 from headgate.jvm.failure import explain_failure
 from headgate.jvm.java import JavaHome, ensure_java
 from headgate.jvm.session import (
+    begin_jvm,
     bring_kernel,
     default_time_zone,
     equip,
@@ -88,6 +89,33 @@ def check_environment(conf: Mapping[str, str]) -> None:
     _spark_log_level()
 
 
+def begin_session(
+    *, master: str | None = None, conf: Mapping[str, str] | None = None, brief: bool = False
+) -> None:
+    """Let Spark's JVM start already, for a `get_session` with the same settings that will come.
+
+    Meanwhile this process imports the user's file and the libraries that it needs. What is wrong is
+    said by `get_session`.
+    """
+    given = dict(conf or {})
+    if is_submitted() or has_jvm():
+        return
+    with suppress(HeadgateError, OSError):
+        check_environment(given)
+        java, where = _java_and_master(master, given)
+        begin_jvm(java, for_the_jvm(given, where, quiet_log(), brief=brief), brief=brief)
+
+
+def _java_and_master(master: str | None, conf: Mapping[str, str]) -> tuple[JavaHome, str | None]:
+    """The Java to start, and the master as far as it is known before; sets what both need."""
+    java = ensure_java()
+    where = master or conf.get(MASTER)
+    if not is_submitted():
+        where = where or os.environ.get("HEADGATE_MASTER")
+        os.environ.setdefault("PYSPARK_PYTHON", conf.get("spark.pyspark.python", sys.executable))
+    return java, where
+
+
 def make_session(
     builder: SparkSession.Builder,
     *,
@@ -101,14 +129,12 @@ def make_session(
     The JVM is started with the user's settings first, because only its launcher knows all of them:
     it reads files and resolves packages. Ours are then added to what it has found.
     """
-    java = ensure_java()
     submitted = is_submitted()
-    where = master or conf.get(MASTER)
-    if not submitted:
-        where = where or os.environ.get("HEADGATE_MASTER")
-        os.environ.setdefault("PYSPARK_PYTHON", conf.get("spark.pyspark.python", sys.executable))
+    java, where = _java_and_master(master, conf)
     launched = not submitted and not has_jvm()
-    given = start_jvm(java, for_the_jvm(conf, where, quiet_log()) if launched else {}, brief=brief)
+    given = start_jvm(
+        java, for_the_jvm(conf, where, quiet_log(), brief=brief) if launched else {}, brief=brief
+    )
     if submitted:
         _refuse_another_master(given.get(MASTER), where)
     if launched or submitted:  # else some of it is left of a session that has ended
@@ -116,7 +142,10 @@ def make_session(
         where = where or given.get(MASTER)
     where = where or "local[*]"
     settings = for_the_context(
-        given, {**conf, MASTER: where}, kernel=bring_kernel(), launched=launched
+        given,
+        {**conf, MASTER: where},
+        kernel=bring_kernel(),
+        launched=launched,
     )
     if parallelism is not None:
         settings[SHUFFLE_PARTITIONS] = str(parallelism)
@@ -227,9 +256,9 @@ def session_for_reading(
         failure = explain_failure(error)
         if failure.reason is Reason.UNKNOWN:
             raise
-        said = HeadgateError(failure.sentence, remedy=failure.remedy)
-        said.code = failure.reason.name
-        raise said from error
+        raise HeadgateError(
+            failure.sentence, code=failure.reason.name, remedy=failure.remedy
+        ) from error
     finally:
         if own:
             spark.stop()

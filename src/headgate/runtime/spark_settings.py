@@ -21,6 +21,8 @@ DRIVER_MEMORY = "spark.driver.memory"
 SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
 # Spark's classes outgrow what Java first allows them: without room it stops four times to collect.
 _JVM = "-XX:+UseParallelGC -XX:MetaspaceSize=256m"
+# For a command of seconds, whose few collections need no threads of their own.
+_BRIEF_JVM = "-XX:+UseSerialGC -XX:MetaspaceSize=256m"
 
 # What the kernel's guarantees rest on: not for users to change.
 FIXED = {
@@ -77,13 +79,16 @@ _LOCAL = {
     "spark.broadcast.compress": "false",
     "spark.broadcast.checksum": "false",
 }
+# ... and keeps of each task, for pages and for its status tracker; of a cluster we ask the tracker.
+_NO_STATUS = {"spark.headgate.status.listeners": "false"}
 
 
 def setting_origin(name: str) -> str | None:
     """Who has set one of Spark's settings: Headgate, by default or for good; nobody of us: None."""
     if name in FIXED or name == EXTENSIONS:
         return "headgate"
-    return "default" if name in {*_DEFAULTS, *_JVM_DEFAULTS, *_LOCAL, *_NO_PAGES} else None
+    ours = {*_DEFAULTS, *_JVM_DEFAULTS, *_LOCAL, *_NO_PAGES, *_NO_STATUS}
+    return "default" if name in ours else None
 
 
 def refuse_conflicts(given: Mapping[str, str], *, where: str = "") -> None:
@@ -97,14 +102,16 @@ def refuse_conflicts(given: Mapping[str, str], *, where: str = "") -> None:
             )
 
 
-def for_the_jvm(conf: Mapping[str, str], master: str | None, log_options: str) -> dict[str, str]:
+def for_the_jvm(
+    conf: Mapping[str, str], master: str | None, log_options: str, *, brief: bool = False
+) -> dict[str, str]:
     """What a driver's JVM is started with: the user's settings, and ours that it must start with.
 
     All else is set when the JVM has read the user's flags and files, so that none is replaced.
     """
     files = {**user_files(), **conf}
     settings = dict(conf)
-    for name, value in _JVM_DEFAULTS.items():
+    for name, value in {**_JVM_DEFAULTS, **({DRIVER_JAVA: _BRIEF_JVM} if brief else {})}.items():
         if name == DRIVER_MEMORY and "SPARK_DRIVER_MEMORY" in os.environ:
             continue
         settings[name] = files.get(name, value)
@@ -126,10 +133,12 @@ def for_the_context(
     """
     given = {**effective, **conf}
     settings = {name: value for name, value in conf.items() if name not in (JARS, EXTENSIONS)}
+    local, pages = given[MASTER].startswith("local["), given.get("spark.ui.enabled") == "true"
     defaults = {
         **_DEFAULTS,
-        **({} if given.get("spark.ui.enabled") == "true" else _NO_PAGES),
-        **(_LOCAL if given[MASTER].startswith("local[") else {}),
+        **({} if pages else _NO_PAGES),
+        **(_LOCAL if local else {}),
+        **(_NO_STATUS if local and not pages else {}),
     }
     settings |= {name: value for name, value in defaults.items() if name not in given}
     settings |= FIXED

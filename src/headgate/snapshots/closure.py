@@ -24,6 +24,8 @@ class DamagedError(RefusedError):
     state/1.delta is missing: restore the file from a backup, or start from another snapshot
     """
 
+    code = "DAMAGED"
+
     def __init__(self, file: str, why: str) -> None:
         super().__init__(
             f"{file} {why}", remedy="restore the file from a backup, or start from another snapshot"

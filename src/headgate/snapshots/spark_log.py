@@ -51,6 +51,7 @@ class OffsetEntry:
             raise HeadgateError(
                 f"Spark's offset log has {len(self.lines)} sources, the run's graph "
                 f"{len(sources)} ({', '.join(sources)})",
+                code="DAMAGED",
                 remedy="the run's folder was changed outside Headgate; start from nothing with "
                 "--fresh",
             )
@@ -78,6 +79,7 @@ def parse_entry(text: str, where: str) -> OffsetEntry:
     if lines[0] != "v1" or len(lines) < 2:
         raise HeadgateError(
             f"{where} is not an offset log entry of version 1 (it starts with {lines[0][:20]!r})",
+            code="DAMAGED",
             remedy="the run was not written by Headgate, or its folder is damaged",
         )
     return OffsetEntry(json.loads(lines[1]), tuple(lines[2:]))

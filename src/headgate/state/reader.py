@@ -22,6 +22,8 @@ from headgate.state.plain import naive_utc, one_form, plain_rows
 from headgate.state.shape import ROWS, StateShape
 
 _ALL = "__hg_all"
+_OURS = "__hg_"
+"""How columns of state begin that no job named."""
 _TIMES = ("window_start", "window_end")
 """Kept as microseconds."""
 _ROW_TIMES = ("event_time", "valid_from")
@@ -108,7 +110,11 @@ class StateReader:
         if named == ["row"]:
             value = F.col("value.row").alias("row")
         else:
-            columns = [_shown("value", *pair) for pair in zip(named, titles(named), strict=True)]
+            columns = [
+                _shown("value", *pair)
+                for pair in zip(named, titles(named), strict=True)
+                if not pair[0].startswith(_OURS)
+            ]
             name = "row" if layout["name"] == ROWS else str(layout["name"])
             value = F.struct(*others, *columns).alias(name)
         return rows.select(key, value, "partition")

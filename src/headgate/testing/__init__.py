@@ -2,6 +2,14 @@
 
 from headgate.testing.crash_safe import assert_crash_safe
 from headgate.testing.job_driver import CrashPoint, Deleted, JobDriver
+from headgate.testing.postgres import PostgresServer
 from headgate.testing.process_driver import ProcessDriver
 
-__all__ = ["CrashPoint", "Deleted", "JobDriver", "ProcessDriver", "assert_crash_safe"]
+__all__ = [
+    "CrashPoint",
+    "Deleted",
+    "JobDriver",
+    "PostgresServer",
+    "ProcessDriver",
+    "assert_crash_safe",
+]

@@ -11,7 +11,7 @@ from headgate.connectors.letters import HEADERS
 from headgate.steps.dead_letters import SINK as LETTERS
 from headgate.testing.job_driver import CrashPoint, JobDriver, ReadSink, Record
 
-_BATCHES = 3
+_BATCHES = 2
 
 
 def assert_crash_safe(
@@ -23,7 +23,7 @@ def assert_crash_safe(
 ) -> None:
     """Run a script of (source, record) without a crash, then with one at each point of a commit.
 
-    The script is cut into a few batches, and the job dies in every one of them. Rows of every
+    The script is cut into two batches, and the job dies in each of them. Rows of every
     sink, the state of every step and all counters must be as they were without a crash. Sinks in
     `real_sinks` are written as the job says, and read by these functions; the job then also dies
     when such a sink has written a batch and nobody has noted it.

@@ -1,4 +1,4 @@
-"""The pytest plugin: a session for tests, drivers that close themselves, and real brokers."""
+"""The pytest plugin: a session, drivers that close themselves, real brokers and a database."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from headgate.api.job import JobDef
     from headgate.testing.job_driver import JobDriver
+    from headgate.testing.postgres import PostgresServer
 
 
 @pytest.fixture(scope="session")
@@ -54,3 +55,12 @@ def pulsar_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     with PulsarBroker(tmp_path_factory.mktemp("pulsar")) as broker:
         yield broker.servers
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A real PostgreSQL server that runs until the tests have ended, with its `url` and `sql`."""
+    from headgate.testing.postgres import PostgresServer
+
+    with PostgresServer() as server:
+        yield server

@@ -139,6 +139,7 @@ class Actions:
             raise HeadgateError(
                 f"{found.name} cannot be used: {first['file']} {first['problem']}"
                 + (f", and {len(problems) - 1} more" if len(problems) > 1 else ""),
+                code="DAMAGED",
                 remedy="start from another snapshot",
             )
         return {"snapshot": found.name, "ok": True, "files": files}

@@ -25,7 +25,8 @@ SECONDS = 300.0
 _MOST_WAITING = 4
 _MOST_BYTES = 32 * 1024 * 1024
 _ERRORS: dict[str, type[HeadgateError]] = {
-    error.code: error for error in (NotFoundError, UsageError, RefusedError)
+    **{error.code: error for error in (NotFoundError, UsageError, RefusedError)},
+    "DAMAGED": RefusedError,
 }
 
 
@@ -82,9 +83,12 @@ class SparkProcess:
                 self.close()
                 raise HeadgateError(
                     f"Spark did not answer within {SECONDS:.0f} s, or has died",
+                    code="DRIVER_GONE",
                     remedy="see what headgate state says on the command line",
                 )
-        raise HeadgateError("Spark could not be started", remedy="see headgate doctor")
+        raise HeadgateError(
+            "Spark could not be started", code="DRIVER_GONE", remedy="see headgate doctor"
+        )
 
     def _started(self, *, fresh: bool) -> subprocess.Popen[bytes]:
         if self._process is not None and (fresh or self._process.poll() is not None):
@@ -129,6 +133,7 @@ def _value(answer: bytes) -> dict[str, Any]:
     kind = _ERRORS.get(error["code"], HeadgateError)
     raise kind(
         error["message"],
+        code=error["code"],
         expected=error.get("expected"),
         got=error.get("got"),
         remedy=error.get("remedy"),

@@ -55,7 +55,7 @@ def answer(home: Home, query: Mapping[str, Any]) -> dict[str, Any]:
     except Exception as error:  # the server passes it on; the next query may succeed
         line = str(error).strip().split("\n")[0]
         message = f"reading failed: {type(error).__name__}: {line}"
-        problem = {"code": "HEADGATE", "message": message}
+        problem = {"code": "UNEXPECTED", "message": message}
     return {"error": problem}
 
 

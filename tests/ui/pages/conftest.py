@@ -117,7 +117,7 @@ _FACTS = """title => {
 }"""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def address(made: Homes) -> Iterator[str]:
     """Where the pages of the home are."""
     with serving(made.home) as found:

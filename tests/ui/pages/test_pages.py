@@ -12,6 +12,7 @@ from tests.ui.pages.looks import fits_and_is_accessible
 JOBS = ("running", "stopped", "crashed", "restored", "failed")
 TABS = (
     "",
+    "/metrics",
     "/checkpoints",
     "/checkpoints/history",
     "/checkpoints/summary",

@@ -20,11 +20,11 @@ _MODES = ("append", "merge")
 
 
 class DeltaSink(Sink):
-    """Rows into a Delta table, which is made if there is none: a commit a batch, exactly once.
+    """Writes to a Delta table exactly once, one commit per batch; a missing table is created.
 
-    `mode="merge"` replaces the row with the same `key`, and takes streams of changes. A restore
-    from an older snapshot is another run: it appends rows again, and merges them to the same table.
-    Columns that the table lacks are added with `evolve=True`, and refused without.
+    `mode="merge"` replaces the row with the same `key`, and accepts streams of changes. A restore
+    from an older snapshot is another run: it appends rows again, but a merge ends with the same
+    table. Columns that the table lacks are added with `evolve=True`, and refused otherwise.
 
     >>> DeltaSink("lake/visits", partition_by=["day"]).describe()
     'delta:lake/visits'

@@ -37,12 +37,12 @@ _NOT_STORED = (
 
 
 class JdbcSink(Sink):
-    """A table of PostgreSQL to write, exactly once.
+    """Writes to a PostgreSQL table, exactly once.
 
-    Rows are appended, or with `mode="upsert"` replace those with the same `key` columns; then the
-    sink takes streams of changes, too, and deletes rows. Each task writes its part of a batch in
-    one transaction, with a note of the batch in the table `headgate_batches`. With `create=True` a
-    table that is missing is made. `options` are the driver's: `user`, `password`, `sslmode`, ...
+    Rows are appended. With `mode="upsert"` they replace those with the same `key` columns, and the
+    sink also accepts streams of changes, whose deletions delete rows. Each task writes its part of
+    a batch in one transaction, and records the batch in the table `headgate_batches`. `create=True`
+    creates a missing table. `options` are the driver's: `user`, `password`, `sslmode`, ...
 
     >>> sink = JdbcSink("jdbc:postgresql://db:5432/shop", "totals", mode="upsert", key=["user"])
     >>> sink.describe()

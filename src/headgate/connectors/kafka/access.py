@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import socket
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -19,6 +20,9 @@ from headgate.connectors.kafka.names import are_servers, is_topic
 T = TypeVar("T")
 
 ANSWER_SECONDS = 10.0
+# A broker that was started just now listens by then.
+_LISTEN_SECONDS = 7.0
+_LISTEN_AGAIN_SECONDS = 0.25
 # Answers come on another thread and end no poll, and a command has several requests in a row.
 _POLL_SECONDS = 0.005
 
@@ -126,6 +130,15 @@ class KafkaAccess:
         self._options = dict(options)
         self._heard: KafkaError | None = None
         self.admin: AdminClient = self._make(AdminClient, {})
+        self._await_listener()
+
+    def _await_listener(self) -> None:
+        """Raise soon if nobody listens at any of the servers, where the client would try on."""
+        until = time.monotonic() + _LISTEN_SECONDS
+        while (why := _nobody_listens(self.address.servers)) is not None:
+            if time.monotonic() > until:
+                raise self._unreachable(why)
+            time.sleep(_LISTEN_AGAIN_SECONDS)
 
     def producer(self, *, transactional_id: str | None = None) -> Producer:
         """A producer whose keys land where Java's producers put them, and that sends once."""
@@ -188,6 +201,13 @@ class KafkaAccess:
         except TimeoutError:
             raise self.error(KafkaError(KafkaError._TIMED_OUT)) from None
 
+    def _unreachable(self, said: str) -> HeadgateError:
+        return HeadgateError(
+            f"no Kafka broker is reachable at {self.address.servers} ({said})",
+            code="BROKER_UNREACHABLE",
+            remedy="check the address, or start one with headgate broker start kafka",
+        )
+
     def error(self, error: KafkaError) -> HeadgateError:
         """An error of Kafka as one that a person can act on."""
         code, where = error.code(), self.address
@@ -197,17 +217,16 @@ class KafkaAccess:
         if error.code() in _REJECTED:
             return HeadgateError(
                 f"the Kafka servers {where.servers} refused the login ({said})",
+                code="NOT_AUTHORISED",
                 remedy="correct --option security.protocol, sasl.mechanism, sasl.username, "
                 "sasl.password or ssl.ca.location",
             )
         if code in _UNREACHABLE:
-            return HeadgateError(
-                f"no Kafka broker is reachable at {where.servers} ({said})",
-                remedy="check the address, or start one with headgate broker start kafka",
-            )
+            return self._unreachable(said)
         if code in _FORBIDDEN:
             return HeadgateError(
                 f"not authorised for {where} ({said})",
+                code="NOT_AUTHORISED",
                 remedy="ask for access to the topic, or give another user with --option",
             )
         if code in _UNKNOWN:
@@ -220,7 +239,26 @@ class KafkaAccess:
                 f"the broker refuses {where} ({said})",
                 remedy="correct the topic's name or settings",
             )
-        return HeadgateError(f"Kafka failed at {where} ({error.name()}: {said})")
+        return HeadgateError(
+            f"Kafka failed at {where} ({error.name()}: {said})",
+            code="KAFKA",
+            remedy="see the broker's log",
+        )
+
+
+def _nobody_listens(servers: str) -> str | None:
+    """Why nobody can be reached at any of these host:port; None if one may answer."""
+    why = None
+    for server in servers.split(","):
+        host, _, port = server.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=1.0).close()
+            return None
+        except (ConnectionRefusedError, socket.gaierror) as error:
+            why = error.strerror
+        except OSError:
+            return None  # it may be slow: the client is more patient
+    return why
 
 
 def _unfit(said: str) -> UsageError:

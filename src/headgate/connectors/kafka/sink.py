@@ -39,11 +39,11 @@ _PARTS = {
 class KafkaSink(Sink):
     """A Kafka topic to write.
 
-    A record's value is the row as JSON, or with a registry in the `format` "avro" or "json" behind
-    the id of its schema, unless `value` says otherwise (STRING or BINARY; null is a tombstone).
-    Records with a key go where Kafka's own partitioner puts them. `headers` is a
-    map, `timestamp` a TIMESTAMP. All exactly-once Kafka sinks of a job are written in one
-    transaction a task and batch.
+    A record's value is the row as JSON or, in the `format` "protobuf", as a message. With a
+    registry, the `format` can also be "avro", and the value begins with the id of its schema.
+    `value` can replace it (STRING or BINARY; null is a tombstone). Kafka's own partitioner chooses
+    the partition by `key`. `headers` is a map, `timestamp` a TIMESTAMP. All exactly-once Kafka
+    sinks of a job share one transaction per task and batch.
 
     >>> KafkaSink("localhost:9092", "counts", key="url").describe()
     'kafka://localhost:9092/counts'
@@ -57,7 +57,7 @@ class KafkaSink(Sink):
     transaction_timeout: Duration = "10 minutes"
     headers: Expr | None = None
     timestamp: Expr | None = None
-    format: Literal["json", "avro"] = "json"
+    format: Literal["json", "avro", "protobuf"] = "json"
     options: Mapping[str, str] = field(default_factory=dict)
 
     @property

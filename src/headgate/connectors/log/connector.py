@@ -45,7 +45,7 @@ def _refuse_unknown(options: Mapping[str, str], known: frozenset[str], what: str
 
 @dataclass(frozen=True)
 class LogSource(Source):
-    """Records of an embedded topic.
+    """Reads an embedded topic.
 
     >>> LogSource("data/users", schema="id BIGINT, name STRING").describe()
     'log:data/users'
@@ -108,7 +108,7 @@ class LogSource(Source):
 
 @dataclass(frozen=True)
 class LogSink(Sink):
-    """An embedded topic to write to, exactly once; made if it is not there.
+    """Writes to an embedded topic, exactly once; a missing topic is created.
 
     >>> LogSink("data/enriched", key="id").describe()
     'log:data/enriched'

@@ -150,6 +150,7 @@ class TopicFiles:
         raise HeadgateError(
             f"partition {partition} of log:{self.path} has a hole: no segment starts at offset"
             f" {missing[0]}",
+            code="TOPIC_DAMAGED",
             remedy="put the missing file back",
         )
 

@@ -42,7 +42,7 @@ class PulsarAdminError(HeadgateError):
     def __init__(
         self, message: str, *, reason: Reason | None, remedy: str, status: int = 0
     ) -> None:
-        super().__init__(message, remedy=remedy)
+        super().__init__(message, code=reason.name if reason else None, remedy=remedy)
         self.reason = reason
         """Why; None for a refusal that is none of the usual ones."""
         self.status = status

@@ -31,6 +31,7 @@ def ensure_deduplication(access: PulsarAccess, topic: PulsarTopicName) -> list[s
         raise HeadgateError(
             f"cannot find out whether {address} drops duplicates ({error.message}), and its sink "
             "must be exactly once",
+            code="DEDUPLICATION_OFF",
             remedy="name the REST interface with admin_url, give the job's role access, or set "
             "delivery='at_least_once'",
         ) from error
@@ -49,7 +50,11 @@ def _await(admin: PulsarAdmin, topic: PulsarTopicName) -> None:
     until = time.monotonic() + _PATIENCE_SECONDS
     while parts := [part for part in parts if not _is_on(admin, part)]:
         if time.monotonic() > until:
-            raise HeadgateError(f"it was switched on, but does not work for {parts[0].short} yet")
+            raise HeadgateError(
+                f"it was switched on, but does not work for {parts[0].short} yet",
+                code="DEDUPLICATION_OFF",
+                remedy="try again in a moment",
+            )
         time.sleep(_POLL_SECONDS)
 
 
@@ -60,5 +65,6 @@ def _is_on(admin: PulsarAdmin, part: PulsarTopicName) -> bool:
 def _refused(what: str, why: HeadgateError) -> HeadgateError:
     return HeadgateError(
         f"{what} ({why.message}), and its sink must be exactly once",
+        code="DEDUPLICATION_OFF",
         remedy=Reason.DEDUPLICATION_OFF.remedy,
     )

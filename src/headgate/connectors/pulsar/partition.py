@@ -43,7 +43,9 @@ def first_places(access: PulsarAccess, topic: str) -> dict[str, str]:
     except pulsar.PulsarException as error:
         raised = failure(error, address_of(access.url, topic))
         explained = explain(Report(raised.code, raised.fields))
-        raise HeadgateError(explained.sentence, remedy=explained.remedy) from error
+        raise HeadgateError(
+            explained.sentence, code=explained.reason.name, remedy=explained.remedy
+        ) from error
     finally:
         client.shutdown()
     return found

@@ -38,13 +38,13 @@ _PROPERTIES = ArrayType(StructType().add("key", StringType()).add("value", Strin
 class PulsarSink(Sink):
     """A Pulsar topic to write.
 
-    A message's value is the row as JSON unless `value` says otherwise (STRING or BINARY; null is
-    a tombstone). Messages with a key go where Pulsar's own clients put them. `properties` is a
-    MAP<STRING, STRING>, `event_time` a TIMESTAMP.
+    A message's value is the row as JSON, unless `value` replaces it (STRING or BINARY; null is a
+    tombstone). Messages with a key go to the partition that Pulsar's own clients choose.
+    `properties` is a MAP<STRING, STRING>, `event_time` a TIMESTAMP.
 
-    Exactly once needs deduplication, which a run switches on for the topic. Each task's rows of a
-    batch are then sent in the order of their contents, `order_by` first: give it if the order of
-    messages with the same key matters. Options are those of PulsarAccess.
+    Exactly once needs deduplication, which a run switches on for the topic. A task then sends the
+    rows of a batch in the order of `order_by` and then of their contents, so set `order_by` if the
+    order of messages with the same key matters. Options are those of PulsarAccess.
 
     >>> PulsarSink("pulsar://localhost:6650", "counts", key="url", order_by="at").describe()
     'pulsar://localhost:6650/counts'

@@ -15,6 +15,7 @@ from headgate.base.schemas import Schema, to_struct
 from headgate.base.topic_ids import TopicIds
 from headgate.connectors import value_format
 from headgate.connectors.base import Decoding, Finding, Format, Source, StartPosition, start_option
+from headgate.connectors.extras import need_extra
 from headgate.connectors.metadata import PULSAR, Metadata, parse_metadata, with_metadata
 from headgate.connectors.options import check_limit, choice
 from headgate.connectors.pulsar.admin import PulsarAdmin
@@ -34,11 +35,11 @@ class PulsarSource(Source):
     """A Pulsar topic to read.
 
     `start` says where a new run begins: "earliest", "latest", a time (of publishing), or the
-    first message of each partition (`{0: "12:3"}`; those left out begin at the earliest).
-    With a `subscription`, which is durable, the broker keeps what no checkpoint has yet; each
-    committed checkpoint is acknowledged to it. `metadata` makes columns of a message's key,
-    topic, partition, publish_time, event_time, message_id and properties. `compacted` reads a
-    table's topic as compaction left it.
+    first message of each partition (`{0: "12:3"}`; other partitions begin at the earliest). With
+    a durable `subscription`, the broker keeps everything that no checkpoint has yet; each committed
+    checkpoint is acknowledged to it. `metadata` makes columns of a message's key, topic, partition,
+    publish_time, event_time, message_id and properties. `compacted` reads a table's topic as
+    compaction left it.
 
     >>> PulsarSource("pulsar://localhost:6650", "users", schema="id BIGINT").describe()
     'pulsar://localhost:6650/users'
@@ -83,6 +84,7 @@ class PulsarSource(Source):
         return address_of(self.url, self.topic)
 
     def check(self) -> None:
+        need_extra("pulsar", f"the source {self.describe()}")
         access, own = self._access()
         access.check()
         PulsarTopicName.parse(self.topic)

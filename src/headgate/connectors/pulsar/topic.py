@@ -90,6 +90,7 @@ class PulsarTopic(TopicClient):
             raise HeadgateError(
                 f"{self._address} was created, but how long it keeps messages cannot be set "
                 f"({error.message})",
+                code="PULSAR",
                 remedy="ask somebody with the right to set it, and check it with headgate topic "
                 "describe",
             ) from error
@@ -174,6 +175,7 @@ class PulsarTopic(TopicClient):
                         raise HeadgateError(
                             f"{self._address} gives no more messages of partition {number}, "
                             f"although it has some up to {_spell(end)}",
+                            code="PULSAR",
                             remedy="try again; if it happens again, see the broker's log",
                         )
                     yield None
@@ -273,11 +275,13 @@ class PulsarTopic(TopicClient):
         if said in _REJECTED:
             return HeadgateError(
                 f"not authorised for {self._address} ({said})",
+                code="NOT_AUTHORISED",
                 remedy="ask for access to the topic, or give another token with --option",
             )
         if said in _UNREACHABLE:
             return HeadgateError(
                 f"no Pulsar broker is reachable at {self._access.url} ({said})",
+                code="BROKER_UNREACHABLE",
                 remedy="check the address, or start one with headgate broker start pulsar",
             )
         if said == "TopicNotFound":
@@ -285,9 +289,14 @@ class PulsarTopic(TopicClient):
         if said == "MessageTooBig":
             return HeadgateError(
                 "a message is larger than the broker takes",
+                code="RECORD_TOO_LARGE",
                 remedy="make the record smaller, or raise maxMessageSize of the brokers",
             )
-        return HeadgateError(f"Pulsar failed at {self._address} ({said})")
+        return HeadgateError(
+            f"Pulsar failed at {self._address} ({said})",
+            code="PULSAR",
+            remedy="see the broker's log",
+        )
 
 
 @lru_cache(maxsize=100_000)

@@ -27,12 +27,12 @@ TOKEN = "headgate.token"
 
 
 class DataSourceSink(Sink):
-    """A Python data source of PySpark's that has a stream writer.
+    """A Python data source of PySpark with a stream writer.
 
-    `source` is its class, or the name under which the job's session has it
-    (`spark.dataSource.register`). Each batch has a writer of its own. At least once: after a crash
-    a batch may be written and committed again, with the same number. Say `exactly_once=True` if the
-    writer leaves out a batch whose token it has; it is in the option `headgate.token`.
+    `source` is its class, or the name under which it is registered in the job's session
+    (`spark.dataSource.register`). Each batch has its own writer. Delivery is at least once: after a
+    crash, a batch may be written and committed again with the same number. Set `exactly_once=True`
+    if the writer skips a batch whose token it already has, from the option `headgate.token`.
 
     >>> class Ledger(DataSource):
     ...     def streamWriter(self, schema, overwrite):

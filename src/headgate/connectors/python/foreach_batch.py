@@ -17,12 +17,12 @@ from headgate.jvm.python_sinks import BatchWriter
 
 
 class ForeachBatchSink(Sink):
-    """Rows for a function of yours, `function(rows, batch)`, that runs on the driver.
+    """Passes rows to your own function, `function(rows, batch)`, which runs on the driver.
 
-    `rows` is a DataFrame over the batch's rows, which were written aside: it can be used as often
-    as you like while the function runs. A batch without rows is not passed on. At least once: a
-    batch may come again after a crash, with the same rows and the same `batch.token`. Say
-    `exactly_once=True` if the function leaves out a batch whose token it has.
+    `rows` is a DataFrame over the batch's rows, which were written aside, so the function can use
+    it as often as it likes. A batch without rows is not passed on. Delivery is at least once: a
+    batch may come again after a crash, with the same rows and the same `batch.token`. Set
+    `exactly_once=True` if the function skips a batch whose token it already has.
 
     >>> def append(rows: DataFrame, batch: Batch) -> None:
     ...     rows.write.mode("overwrite").parquet(f"out/{batch.token}")

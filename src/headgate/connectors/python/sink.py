@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class PythonSink(Sink):
-    """To subclass: `write` in the tasks, then `commit` on the driver, as PySpark's stream writers.
+    """A sink to subclass: `write` runs in the tasks, then `commit` on the driver, as in PySpark.
 
-    At least once: a batch may be written again after a crash, with the same rows and the same
-    `batch.token`. A subclass that leaves out a batch whose token it has says
-    `exactly_once = True`. One that commits in `write`, partition by partition, says
-    `by_task = True` as well: then a replayed batch has the same rows in each partition.
+    Delivery is at least once: a batch may be written again after a crash, with the same rows and
+    the same `batch.token`. A subclass that skips a batch whose token it already has sets
+    `exactly_once = True`. One that commits in `write`, partition by partition, also sets
+    `by_task = True`; a repeated batch then has the same rows in each partition.
 
     >>> class Counted(PythonSink):
     ...     def write(self, rows, batch, partition):
@@ -38,10 +38,10 @@ class PythonSink(Sink):
     by_task: bool = False
 
     def write(self, rows: Iterator[pa.RecordBatch], batch: Batch, partition: int) -> Any:
-        """Write the rows of a partition, in a Python worker; what it returns goes to `commit`.
+        """Write the rows of a partition, in a Python worker; the return value goes to `commit`.
 
-        A partition without rows is not written. Spark may try a partition again, and ignores what
-        an attempt that failed gave.
+        It is not called for a partition without rows. Spark may try a partition again, and ignores
+        what a failed attempt returned.
         """
         raise NotImplementedError
 

@@ -33,17 +33,23 @@ def sink_latencies(
         if record.latency is not None:
             for source in record.latency.ages:
                 of_source.setdefault(source, []).extend(record.latency.of(source))
-    by_id = {str(step["id"]): step for step in steps}
     found = []
-    for step in steps:
-        if step["role"] != "sink":
-            continue
-        pairs = [p for name in _streams(str(step["id"]), by_id) for p in of_source.get(name, ())]
+    for sink, streams in streams_of_sinks(steps).items():
+        pairs = [p for name in streams for p in of_source.get(name, ())]
         p50, p99 = quantile(pairs, 0.5), quantile(pairs, 0.99)
         if p50 is not None and p99 is not None:
-            count = sum(count for _, count in pairs)
-            found.append(SinkLatency(str(step["id"]), p50, p99, count))
+            found.append(SinkLatency(sink, p50, p99, sum(count for _, count in pairs)))
     return found
+
+
+def streams_of_sinks(steps: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """By sink of a graph, the sources whose rows may come to it."""
+    by_id = {str(step["id"]): step for step in steps}
+    return {
+        str(step["id"]): _streams(str(step["id"]), by_id)
+        for step in steps
+        if step["role"] == "sink"
+    }
 
 
 def _streams(sink: str, steps: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -56,9 +56,9 @@ Within: TypeAlias = Between | SameWindow
 
 
 def between(lower: Duration, upper: Duration) -> Between:
-    """Rows match if the right one's time minus the left one's is between these, both included.
+    """Rows match if the right time minus the left time is between these, both included.
 
-    A negative duration is before the left row's time.
+    A negative duration means before the left row's time.
 
     >>> str(between("-10 minutes", "1 hour"))
     'between -10 minutes and 1 hour'

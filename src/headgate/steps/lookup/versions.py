@@ -14,9 +14,9 @@ _MS = timedelta(milliseconds=1)
 
 @dataclass(frozen=True)
 class Versions:
-    """Keep the versions of a table's rows this long behind the watermark, for lookups as of a time.
+    """Keep older versions of a table's rows this long behind the watermark, for `as_of` lookups.
 
-    The version that was valid then is kept beyond that, as long as there is no newer one.
+    The version that was valid at that moment stays until a newer one replaces it.
 
     >>> Versions(keep="7 days").keep
     '7 days'

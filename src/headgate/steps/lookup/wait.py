@@ -11,8 +11,8 @@ from headgate.base.durations import Duration, parse_duration
 class Wait:
     """Hold unmatched rows this long for their table row, then send them to `.missing`.
 
-    The job's watermark waits for them, so that they are not late for windows that follow; with
-    `hold_watermark=False` it goes on.
+    The job's watermark waits for them, so that they are not late for windows that follow. With
+    `hold_watermark=False` it moves on.
 
     >>> Wait("30 seconds").timeout
     '30 seconds'

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class ColumnState(ABC, Generic[T]):
-    """One value of each key of a batch, as an Arrow column.
+    """One value for each key of a batch, as an Arrow column.
 
     In the example, `job_of` makes a job that gives `visits` to a function by their pages.
 
@@ -32,11 +32,11 @@ class ColumnState(ABC, Generic[T]):
 
     @abstractmethod
     def get(self) -> pa.Array:
-        """The values of `ctx.keys`, one after the other; null where a key has none."""
+        """The values of `ctx.keys`, in their order; null where a key has none."""
 
     @abstractmethod
     def set(self, values: pa.Array) -> None:
-        """Keep a value for each of `ctx.keys`; null forgets."""
+        """Set a value for each of `ctx.keys`; null deletes a key's value."""
 
 
 class DeclaredColumn(DeclaredState):
@@ -47,7 +47,7 @@ class DeclaredColumn(DeclaredState):
 
 
 def column_state(type: type[T]) -> ColumnState[T]:
-    """Declare one value a key for a vectorised function.
+    """Declare one value per key for an `ArrowProcess`.
 
     >>> class Count(hg.ArrowProcess):
     ...     gives = "page STRING, seen BIGINT"
@@ -60,7 +60,7 @@ def column_state(type: type[T]) -> ColumnState[T]:
 
 
 class ArrowContext(ABC):
-    """What a vectorised handler gets besides its rows.
+    """What a handler of an `ArrowProcess` gets besides its rows.
 
     In the example, `job_of` makes a job that gives `visits` to a function by their pages.
 
@@ -84,16 +84,16 @@ class ArrowContext(ABC):
     @property
     @abstractmethod
     def watermark(self) -> datetime:
-        """Where event time is; `datetime.min` before the first row."""
+        """The job's watermark; `datetime.min` before the first row."""
 
     @property
     @abstractmethod
     def processing_time(self) -> datetime:
-        """The time of the batch: the same when the batch is replayed."""
+        """The time of the batch, which stays the same when the batch is repeated."""
 
     @abstractmethod
     def count(self, metric: str, by: int = 1) -> None:
-        """Count something; it is shown with the step's other counters."""
+        """Add to a counter, which is shown with the step's other counters."""
 
 
 class ArrowProcess(Process):

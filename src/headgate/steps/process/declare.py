@@ -23,7 +23,7 @@ Clock: TypeAlias = Literal["event", "processing"]
 
 
 class ValueState(ABC, Generic[T]):
-    """One value of a key, or None.
+    """A key's value, or None.
 
     >>> class Last(hg.Process):
     ...     last = hg.value_state(int)
@@ -45,11 +45,11 @@ class ValueState(ABC, Generic[T]):
 
     @abstractmethod
     def clear(self) -> None:
-        """Forget the value."""
+        """Delete the value."""
 
 
 class ListState(ABC, Generic[T]):
-    """Values of a key in the order in which they were appended.
+    """A key's list of values, in the order of appending.
 
     >>> class Pairs(hg.Process):
     ...     kept = hg.list_state(int)
@@ -71,19 +71,19 @@ class ListState(ABC, Generic[T]):
 
     @abstractmethod
     def append(self, value: T) -> None:
-        """Keep one more value."""
+        """Append a value."""
 
     @abstractmethod
     def extend(self, values: Sequence[T]) -> None:
-        """Keep more values."""
+        """Append several values."""
 
     @abstractmethod
     def clear(self) -> None:
-        """Forget all values."""
+        """Delete all values."""
 
 
 class MapState(MutableMapping[K, V]):
-    """A dict of a key, kept entry by entry.
+    """A key's dict, stored entry by entry.
 
     >>> class Words(hg.Process):
     ...     seen = hg.map_state(str, int)
@@ -98,7 +98,7 @@ class MapState(MutableMapping[K, V]):
 
 
 class Timer(ABC):
-    """A time at which the handler `on_<name>` is called for a key; there is one of it a key.
+    """A time at which the handler `on_<name>` is called for a key; each key has one such timer.
 
     >>> class Remind(hg.Process):
     ...     deadline = hg.timer("event")
@@ -115,7 +115,7 @@ class Timer(ABC):
 
     @abstractmethod
     def set(self, at: datetime) -> None:
-        """Call the handler at a time (UTC), and not at the one that was set before."""
+        """Call the handler at this time (UTC), instead of the time that was set before."""
 
     @abstractmethod
     def cancel(self) -> None:
@@ -123,7 +123,7 @@ class Timer(ABC):
 
 
 class Tagged(Generic[T]):
-    """A value that leaves by a side output.
+    """A value for a side output.
 
     >>> Tagged("unpaid", 7)
     unpaid(7)
@@ -179,16 +179,16 @@ class Context(ABC):
     @property
     @abstractmethod
     def watermark(self) -> datetime:
-        """Where event time is; `datetime.min` before the first row."""
+        """The job's watermark; `datetime.min` before the first row."""
 
     @property
     @abstractmethod
     def processing_time(self) -> datetime:
-        """The time of the batch: the same when the batch is replayed."""
+        """The time of the batch, which stays the same when the batch is repeated."""
 
     @abstractmethod
     def count(self, metric: str, by: int = 1) -> None:
-        """Count something; it is shown with the step's other counters."""
+        """Add to a counter, which is shown with the step's other counters."""
 
 
 class Declared:
@@ -249,7 +249,7 @@ class DeclaredTimer(Declared):
 
 
 class SideOutput(Declared, Generic[T]):
-    """A named output beside the main one: calling it gives a value to be yielded.
+    """A named output beside the main one: call it with a value, and yield the result.
 
     >>> class Sort(hg.Process):
     ...     odd = hg.side_output(int)
@@ -272,9 +272,9 @@ class SideOutput(Declared, Generic[T]):
 
 
 def value_state(type: type[T], *, ttl: Duration | None = None) -> ValueState[T]:
-    """Declare one value a key.
+    """Declare one value per key.
 
-    With `ttl` a value is forgotten so long (of processing time) after it was set.
+    With `ttl`, a value is forgotten this long after it was set, by processing time.
 
     >>> class Last(hg.Process):
     ...     last = hg.value_state(int, ttl="1 hour")
@@ -292,9 +292,9 @@ def value_state(type: type[T], *, ttl: Duration | None = None) -> ValueState[T]:
 
 
 def list_state(type: type[T], *, ttl: Duration | None = None) -> ListState[T]:
-    """Declare a list a key.
+    """Declare one list per key.
 
-    With `ttl` each value is forgotten so long (of processing time) after it was appended.
+    With `ttl`, each value is forgotten this long after it was appended, by processing time.
 
     >>> class Payments(hg.Process):
     ...     payments = hg.list_state(float, ttl="7 days")
@@ -308,9 +308,9 @@ def list_state(type: type[T], *, ttl: Duration | None = None) -> ListState[T]:
 
 
 def map_state(key: type[K], value: type[V], *, ttl: Duration | None = None) -> MapState[K, V]:
-    """Declare a dict a key, whose entries are kept one by one.
+    """Declare one dict per key, whose entries are stored one by one.
 
-    With `ttl` each entry is forgotten so long (of processing time) after it was set.
+    With `ttl`, each entry is forgotten this long after it was set, by processing time.
 
     >>> class Paid(hg.Process):
     ...     paid_by = hg.map_state(str, float)
@@ -400,7 +400,7 @@ _AROUND: WeakKeyDictionary[type, dict[str, Any]] = WeakKeyDictionary()
 
 
 class Process:
-    """Rows and timers of each key given to Python methods that may keep state.
+    """Python methods that handle the rows and timers of each key, and can keep state.
 
     >>> class Count(hg.Process):
     ...     seen = hg.value_state(int)

@@ -25,7 +25,7 @@ ROWS = "rows"
 
 
 class StepKind(ABC):
-    """To subclass: a kind of step that a job uses by `stream.key_by(...).step(name, kind)`.
+    """A kind of step to subclass; a job uses it as `stream.key_by(...).step(name, kind)`.
 
     >>> class Numbered(StepKind):
     ...     kind = "numbered"
@@ -70,7 +70,7 @@ class StepKind(ABC):
 
     @classmethod
     def fits(cls, old: Mapping[str, Any], new: Mapping[str, Any]) -> Fit:
-        """Whether state that was kept under an old config goes on under a new one."""
+        """Whether state from an old config still fits a new one."""
         return Fit()
 
 

@@ -17,7 +17,7 @@ _US = timedelta(microseconds=1)
 
 
 class Window:
-    """What puts rows into windows; made by `tumbling`, `sliding`, `session` or `count_window`.
+    """How rows are put into windows; made by `tumbling`, `sliding`, `session` or `count_window`.
 
     >>> isinstance(hg.tumbling("15 minutes"), hg.Window)
     True
@@ -91,7 +91,7 @@ class TimeWindow(Window):
 
 
 class Trigger:
-    """What makes a window give an early row; made by `every`, `after_count` or `when`.
+    """What makes a window emit an early row; made by `every`, `after_count` or `when`.
 
     >>> isinstance(hg.every("2 minutes"), hg.Trigger)
     True
@@ -183,9 +183,9 @@ def _clock(clock: Clock, what: str, call: str) -> Clock:
 
 
 def tumbling(size: Duration, *, offset: Duration = "0 seconds", clock: Clock = "event") -> Window:
-    """Windows that follow each other; with an offset they begin that much later, or earlier.
+    """Windows one after the other; with an offset, they begin that much later or earlier.
 
-    By the clock `"processing"` a row is in the window of the time at which it is read.
+    With `clock="processing"`, a row is in the window of the time at which its batch began.
 
     >>> str(tumbling("15 minutes")), str(tumbling("1 day", offset="-6 hours"))
     ('tumbling 15 minutes', 'tumbling 1 day offset -6 hours')
@@ -200,7 +200,7 @@ def tumbling(size: Duration, *, offset: Duration = "0 seconds", clock: Clock = "
 def sliding(
     size: Duration, *, every: Duration, offset: Duration = "0 seconds", clock: Clock = "event"
 ) -> Window:
-    """Windows that begin every so often and overlap: a row is in several of them.
+    """Windows that overlap: one begins after each interval, and a row is in several of them.
 
     >>> str(sliding("10 minutes", every="1 minute"))
     'sliding 10 minutes every 1 minute'
@@ -222,7 +222,7 @@ def sliding(
 
 
 def session(gap: Duration, *, clock: Clock = "event") -> Window:
-    """Windows of rows that are at most a gap apart: a session ends when nothing came for so long.
+    """Windows of rows that are at most a gap apart: a session ends after a gap without rows.
 
     >>> str(session("30 minutes"))
     'session with a gap of 30 minutes'
@@ -233,7 +233,7 @@ def session(gap: Duration, *, clock: Clock = "event") -> Window:
 
 
 def count_window(size: int, *, every: int | None = None) -> Window:
-    """Windows of so many rows of a key, whatever their time; or the last of them every so often.
+    """Windows of this many rows of a key, or with `every` the last of them after so many rows.
 
     >>> str(count_window(4)), str(count_window(4, every=2))
     ('4 rows', '4 rows every 2')
@@ -259,9 +259,9 @@ def count_window(size: int, *, every: int | None = None) -> Window:
 
 
 def every(interval: Duration, *, clock: Clock = "event") -> Trigger:
-    """An early row whenever time passes a multiple of the interval, if something changed since.
+    """Emit an early row when time passes a multiple of the interval, if the window has changed.
 
-    Event time is the job's watermark; processing time is the time of the batch.
+    Event time means the job's watermark, processing time the time of the batch.
 
     >>> str(every("2 minutes")), str(every("10 seconds", clock="processing"))
     ('every 2 minutes of event time', 'every 10 seconds of processing time')
@@ -271,7 +271,7 @@ def every(interval: Duration, *, clock: Clock = "event") -> Trigger:
 
 
 def after_count(count: int) -> Trigger:
-    """An early row after so many rows of a key and window since the last.
+    """Emit an early row after this many rows of a key and window since its last row.
 
     >>> str(after_count(4))
     'after 4 rows'
@@ -287,7 +287,7 @@ def after_count(count: int) -> Trigger:
 
 
 def when(condition: Expr, *, once: bool = True) -> Trigger:
-    """An early row when the aggregates meet a condition: once a key and window, or each time.
+    """Emit an early row when the aggregates meet a condition: once per window, or each time.
 
     >>> str(when("visits >= 10"))
     'when visits >= 10 once'

@@ -110,7 +110,10 @@ def checkpoint_detail(job: JobHome, run: RunHome, id: int, sizes: SizeBook) -> C
     """Read a checkpoint's record and measure its files."""
     record = run.record_at(id)
     if record is None:
-        raise NotFoundError(f"run {run.id} of job '{job.name}' has no checkpoint ck:{id}")
+        raise NotFoundError(
+            f"run {run.id} of job '{job.name}' has no checkpoint ck:{id}",
+            remedy="see the checkpoints of the job",
+        )
     line = line_of(run, CheckpointRow.of(record), sizes)
     graph = run.graph()
     made = run.read()

@@ -10,8 +10,11 @@ from headgate.base.secrets import redact
 from headgate.home.audit import audit
 from headgate.home.layout import Home, JobHome, RunHome
 from headgate.home.log_lines import EVERY_LINE, LogFilter, masked_text
+from headgate.home.metric_files import Segment
 from headgate.home.operations import OperationRecord, Operations
+from headgate.home.read.over_time import caching
 from headgate.home.read.run import RECENT, RunFigures
+from headgate.home.read.series import TimeRange
 from headgate.snapshots.snapshot import find_snapshot
 from headgate.ui.model.checkpoint_detail import CheckpointDetail, checkpoint_detail
 from headgate.ui.model.checkpoints import (
@@ -27,6 +30,7 @@ from headgate.ui.model.jobs import JobsView, JobView, job_view, jobs_view
 from headgate.ui.model.logs import LogPartView, LogsView, log_file, log_part, logs_view
 from headgate.ui.model.operations import OperationsView, audit_view, operation_view
 from headgate.ui.model.outputs import OutputsView, OutputView, output_view, outputs_view
+from headgate.ui.model.over_time import OverTimeView, over_time_view
 from headgate.ui.model.runs import RunsView, runs_view
 from headgate.ui.model.savepoints import SavepointsView, savepoints_view
 from headgate.ui.model.sizes import SizeBook
@@ -35,6 +39,8 @@ from headgate.ui.model.watermarks import WatermarksView, watermarks_view
 
 _RUN = re.compile(r"r[0-9]{1,9}")
 DEFAULT_LIMIT = 50
+_MOST_SEGMENTS = 60
+"""Files of metrics that are remembered; a whole range of one job is 20 of them."""
 
 
 class Model:
@@ -48,6 +54,7 @@ class Model:
         self.home = home
         self._history = History()
         self._sizes = SizeBook()
+        self._segments: dict[str, Segment] = {}
 
     def job_home(self, job: str) -> JobHome:
         """A job that exists: every id that comes from outside goes through here."""
@@ -93,8 +100,15 @@ class Model:
         found = self.job_home(job)
         at = self.run_home(found, run)
         if at is None:
-            raise NotFoundError(f"job '{found.name}' has no run")
+            raise NotFoundError(f"job '{found.name}' has no run", remedy="start the job first")
         return checkpoint_detail(found, at, id, self._sizes)
+
+    def over_time(self, job: str, within: TimeRange, *, most: int) -> OverTimeView:
+        """Metrics of a job in a range of time, with so many numbers each at most."""
+        found = self.job_home(job)
+        while len(self._segments) > _MOST_SEGMENTS:
+            self._segments.pop(next(iter(self._segments)), None)
+        return over_time_view(found, within, most=most, read=caching(found, self._segments))
 
     def savepoints(self, job: str) -> SavepointsView:
         """Every savepoint of a job."""

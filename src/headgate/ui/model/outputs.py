@@ -65,7 +65,7 @@ def output_view(job: str, run: RunHome | None, sink: str, *, limit: int) -> Outp
     steps = run.graph()["steps"] if run else []
     step = next((s for s in steps if is_sink(s) and s["id"] == sink), None)
     if step is None:
-        raise NotFoundError(f"job '{job}' has no such sink")
+        raise NotFoundError(f"job '{job}' has no such sink", remedy="see the steps of the job")
     address = address_of(step)
     tail, text = TopicTail(()), None
     try:

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from headgate.base.errors import NotFoundError, UsageError
 from headgate.ui.actions import Actions
 from headgate.ui.model import Model
+from headgate.ui.model.over_time import LATEST_MS
 from headgate.ui.model.snapshot_names import SNAPSHOT_PATTERN
 
 _LONGEST = 1000
@@ -38,7 +39,7 @@ class PageRequest:
         """A part of the path that is a number."""
         text = self.name(part)
         if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
-            raise NotFoundError(f"there is no such {part}")
+            raise NotFoundError(f"there is no such {part}", remedy="check the address")
         return int(text)
 
     def text(self, name: str) -> str | None:
@@ -60,6 +61,17 @@ class PageRequest:
                 remedy="correct or remove it",
             )
         return found
+
+    def time(self, name: str) -> int | None:
+        """A value of the query that is a time, in milliseconds since 1970."""
+        found = self.text(name)
+        if found is None:
+            return None
+        if not (found.isascii() and found.isdigit() and int(found[:20]) <= LATEST_MS):
+            raise UsageError(
+                f"'{name}' must be milliseconds since 1970", remedy="correct or remove it"
+            )
+        return int(found)
 
     def number(self, name: str) -> int | None:
         """A value of the query that is a whole number."""

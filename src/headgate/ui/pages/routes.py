@@ -18,6 +18,7 @@ from headgate.ui.pages import (
     history_pages,
     job_pages,
     log_pages,
+    metrics_pages,
     state_pages,
 )
 from headgate.ui.pages.links import PREFIX, page
@@ -29,6 +30,7 @@ Page = Callable[[PageRequest], PageResponse]
 PAGES: dict[str, Page] = {
     "/jobs": job_pages.jobs,
     "/jobs/{job}": job_pages.overview,
+    "/jobs/{job}/metrics": metrics_pages.metrics,
     "/jobs/{job}/checkpoints": checkpoint_pages.overview,
     "/jobs/{job}/checkpoints/history": checkpoint_pages.history,
     "/jobs/{job}/checkpoints/summary": checkpoint_pages.summary,

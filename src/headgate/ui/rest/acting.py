@@ -175,7 +175,7 @@ def operation(
         for one in every.operations:
             if one.id == operation:
                 return one
-    raise NotFoundError("the job has no such operation")
+    raise NotFoundError("the job has no such operation", remedy="see /jobs/{job}/operations")
 
 
 def _name(run: str | None, checkpoint: int) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query
 from pydantic import BeforeValidator, Field, StringConstraints
 from pydantic.json_schema import SkipJsonSchema
 
 from headgate.ui.action_request import ActionName
+from headgate.ui.model.over_time import LATEST_MS
 from headgate.ui.model.snapshot_names import SNAPSHOT_PATTERN
 
 TEXT_LENGTH = 200
@@ -17,7 +18,7 @@ TEXT_LENGTH = 200
 LABEL_PATTERN = "[A-Za-z0-9][A-Za-z0-9_.-]{0,99}"
 RUN_PATTERN = "r[0-9]{1,9}"
 _ID = 1_000_000_000
-_WHOLE = re.compile(r"-?[0-9]{1,12}")
+_WHOLE = re.compile(r"-?[0-9]{1,15}")
 
 
 def text(pattern: str = r"[^\x00]+") -> StringConstraints:
@@ -45,6 +46,8 @@ CheckpointNumber = Annotated[int, Field(ge=0, le=_ID), BeforeValidator(whole_num
 LineCount = Annotated[int, Field(ge=1, le=5000), BeforeValidator(whole_number)]
 RowOffset = Annotated[int, Field(ge=0, le=1_000_000), BeforeValidator(whole_number)]
 RowCount = Annotated[int, Field(ge=1, le=1000), BeforeValidator(whole_number)]
+PointCount = Annotated[int, Field(ge=2, le=2000), BeforeValidator(whole_number)]
+Milliseconds = Annotated[int, Field(ge=0, le=LATEST_MS), BeforeValidator(whole_number)]
 Flag = Annotated[bool, BeforeValidator(_true_or_false)]
 Missing = SkipJsonSchema[None]
 """A query parameter that is left out; no text in a query says it, so it is not described."""
@@ -81,6 +84,15 @@ KeyParts = Annotated[
     list[_KeyPart],
     Query(description="A part of the key as NAME=VALUE, or NAME alone for null; repeatable."),
 ]
+RangeName = Literal["15m", "1h", "6h", "24h", "7d", "all"]
+Range = Annotated[
+    RangeName, Query(description="The time up to now, or up to the end of a job that has ended.")
+]
+Start = Annotated[
+    Milliseconds | Missing, Query(description="Where the range begins, instead of `range`.")
+]
+End = Annotated[Milliseconds | Missing, Query(description="Where it ends; now by default.")]
+Points = Annotated[PointCount, Query(description="About so many numbers in each list at most.")]
 RowLimit = Annotated[RowCount, Query(description="At most this many rows.")]
 Offset = Annotated[RowOffset, Query(description="Leave out so many of the first rows.")]
 Search = Annotated[

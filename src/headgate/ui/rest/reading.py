@@ -17,12 +17,24 @@ from headgate.ui.model.jobs import JobsView, JobView
 from headgate.ui.model.load import busy_share, level
 from headgate.ui.model.model import DEFAULT_LIMIT
 from headgate.ui.model.outputs import OutputsView, OutputView
+from headgate.ui.model.over_time import OverTimeView, time_range
 from headgate.ui.model.runs import RunsView
 from headgate.ui.model.savepoints import SavepointsView
 from headgate.ui.model.view import FlinkTime, IsoTime, View
 from headgate.ui.model.watermarks import WatermarksView
 from headgate.ui.rest.openapi import READING
-from headgate.ui.rest.params import Before, Checkpoint, Job, Limit, Run, Step
+from headgate.ui.rest.params import (
+    Before,
+    Checkpoint,
+    End,
+    Job,
+    Limit,
+    Points,
+    Range,
+    Run,
+    Start,
+    Step,
+)
 from headgate.ui.rest.services import ReadModel, known_query
 
 router = APIRouter(responses=READING, dependencies=[Depends(known_query)])
@@ -100,6 +112,19 @@ def configuration(job: Job, model: ReadModel) -> ConfigurationView:
     return model.configuration(job)
 
 
+@router.get("/jobs/{job}/metrics", tags=["jobs"])
+def metrics(
+    job: Job,
+    model: ReadModel,
+    range: Range = "1h",
+    start: Start = None,
+    end: End = None,
+    points: Points = 720,
+) -> OverTimeView:
+    """Metrics over time, as lists with a number for each timestamp."""
+    return model.over_time(job, time_range(range, start, end), most=points)
+
+
 @router.get("/jobs/{job}/checkpoints", tags=["checkpoints"])
 def checkpoints(
     job: Job,
@@ -136,7 +161,7 @@ def checkpoint_step(
     for one in model.checkpoint(job, checkpoint, run=run).steps:
         if one.id == step:
             return one
-    raise NotFoundError("the checkpoint has no such step")
+    raise NotFoundError("the checkpoint has no such step", remedy="see /jobs/{job}/checkpoints")
 
 
 @router.get("/jobs/{job}/savepoints", tags=["savepoints"])
@@ -173,7 +198,7 @@ def _node(view: JobView, step: str) -> NodeView:
     for node in view.graph.nodes:
         if node.id == step:
             return node
-    raise NotFoundError("the job has no such step")
+    raise NotFoundError("the job has no such step", remedy="see /jobs/{job}")
 
 
 def _busy_share(model: Model, job: str) -> float | None:

@@ -8,8 +8,9 @@ import scala.annotation.nowarn
 
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
 import org.apache.spark.sql.catalyst.analysis.Analyzer
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.optimizer.Optimizer
-import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{DeserializeToObject, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.trees.TreePattern.{CURRENT_LIKE, PLAN_EXPRESSION}
 import org.apache.spark.sql.connector.catalog.CatalogManager
 import org.apache.spark.sql.execution.datasources.v2.{StreamingDataSourceV2ScanRelation, V2Writes, WriteToDataSourceV2}
@@ -88,11 +89,25 @@ private final class ByShape[T] {
 /** The plan of a query is analysed when it starts: what Spark puts into it for a batch is too. */
 private final class KeptAnalyzer(inner: Analyzer) extends Analyzer(inner.catalogManager) {
   private val unchanged = new ByShape[java.lang.Boolean]
+  // how rows without columns are read: Spark asks for it in each batch, since a write gives none back
+  @volatile private var reading: Option[(Expression, Expression)] = None
 
   override val extendedCheckRules: Seq[LogicalPlan => Unit] = inner.extendedCheckRules
-  override def execute(plan: LogicalPlan): LogicalPlan = inner.execute(plan)
   override def checkAnalysis(plan: LogicalPlan): Unit = inner.checkAnalysis(plan)
   override def batches: Seq[Batch] = Nil
+
+  override def execute(plan: LogicalPlan): LogicalPlan = plan match {
+    case DeserializeToObject(asked, to, none: LocalRelation) if none.output.isEmpty =>
+      reading.collect { case (`asked`, resolved) => DeserializeToObject(resolved, to, none) }.getOrElse {
+        val made = inner.execute(plan)
+        made match {
+          case DeserializeToObject(resolved, _, _) => reading = Some(asked -> resolved)
+          case _ =>
+        }
+        made
+      }
+    case _ => inner.execute(plan)
+  }
 
   override def executeAndCheck(plan: LogicalPlan, tracker: QueryPlanningTracker): LogicalPlan =
     Shape.of(plan) match {

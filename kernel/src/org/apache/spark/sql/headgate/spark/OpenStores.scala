@@ -37,9 +37,12 @@ object OpenStores {
       opened.foreach(s => if (s != null && !s.hasCommitted) s.abort())
     }
     shapes.zipWithIndex.foreach { case (s, i) =>
-      opened(i) = Store.get(ids(i), s.keySchema, s.valueSchema, s.layout.encoder(s.keySchema),
-        info.storeVersion, loaded.map(_(i)), info.stateSchemaMetadata, useColumnFamilies = false, conf,
-        hadoop)
+      opened(i) = LoadedStores.find(ids(i), info.storeVersion) match {
+        case Some(provider) => provider.getStore(info.storeVersion, loaded.map(_(i)))
+        case None => Store.get(ids(i), s.keySchema, s.valueSchema, s.layout.encoder(s.keySchema),
+          info.storeVersion, loaded.map(_(i)), info.stateSchemaMetadata, useColumnFamilies = false, conf,
+          hadoop)
+      }
     }
     new OpenStores(ids, opened, info.storeVersion, loaded, conf, begun)
   }

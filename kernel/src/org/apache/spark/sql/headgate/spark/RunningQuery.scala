@@ -45,6 +45,9 @@ final class RunningQuery private[spark] (execution: StreamExecution) {
       last.sources.exists(s => s.latestOffset != null && s.endOffset != s.latestOffset)
   }
 
+  /** Whether the last trigger found no records. */
+  def foundNothing: Boolean = !execution.status.isDataAvailable
+
   /** Marks the query as ended: its trigger loop returns instead of planning another batch (as it does
     * at the end of an availableNow query). While a batch is planned the mark would not do:
     * MicroBatchExecution.runBatch interrupts itself then.
@@ -84,6 +87,7 @@ object RunningQuery {
       trigger: Trigger, clock: Clock): StreamingQuery = {
     val session = Frames.session(df)
     val plans = KeptPlans.setting(session)
+    StatusListeners.leaveOut(session)
     val query = QuerySettings.during(session, checkpoint, trigger) {
       session.sessionState.streamingQueryManager.startQuery(
         userSpecifiedName = Some(name), userSpecifiedCheckpointLocation = Some(checkpoint),

@@ -76,11 +76,16 @@ trait StateOperator extends StateStoreWriter { self: SparkPlan =>
 object StateOperator {
   /** Commits the stores of a task side by side, then reports their ids and sizes to the driver.
     *
+    * @param before called with the number of a store before it commits
     * @param awaitOnDisk called when the stores, in these folders, are committed
     */
-  def commit(opened: OpenStores, reports: StateReports)(awaitOnDisk: Seq[Path] => Unit): Unit = {
+  def commit(opened: OpenStores, reports: StateReports)(before: Int => Unit)(
+      awaitOnDisk: Seq[Path] => Unit): Unit = {
     reports.add("commitTimeMs", Utils.timeTakenMs {
-      SideBySide.foreach(opened.stores.toSeq)(store => store.commit(): Unit)
+      SideBySide.foreach(opened.stores.indices) { number =>
+        before(number)
+        opened.stores(number).commit(): Unit
+      }
       awaitOnDisk(opened.ids.map(_.storeId.storeCheckpointLocation()).toSeq)
     }._2)
     reports.stores(opened)

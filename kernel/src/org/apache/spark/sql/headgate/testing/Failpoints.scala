@@ -28,13 +28,16 @@ object Failpoints {
   val MidSink = "mid_sink"
   val AfterSink = "after_sink"
   val BeforeTransaction = "before_transaction"
+  val TransactionBegun = "transaction_begun"
+  val BeforeMarker = "before_marker"
   val InTransaction = "in_transaction"
   val AfterTransaction = "after_transaction"
   val BeforeCommit = "before_commit"
   val AfterCommit = "after_commit"
 
   private val Armable = Set(
-    BeforeSink, MidSink, AfterSink, BeforeTransaction, InTransaction, AfterTransaction)
+    BeforeSink, MidSink, AfterSink, BeforeTransaction, TransactionBegun, BeforeMarker, InTransaction,
+    AfterTransaction)
 
   private val armed = ConcurrentHashMap.newKeySet[(String, String)]()
   private val halt = named("HEADGATE_HALT")

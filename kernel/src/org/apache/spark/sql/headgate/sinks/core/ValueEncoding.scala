@@ -9,7 +9,9 @@ import org.apache.avro.io.EncoderFactory
 
 import org.apache.spark.sql.avro.{AvroSerializer, AvroUtils}
 import org.apache.spark.sql.catalyst.{InternalRow, ProjectingInternalRow}
+import org.apache.spark.sql.headgate.failures.{Coded, CodedStateException}
 import org.apache.spark.sql.headgate.json.{JsonBytes, JsonRowWriter}
+import org.apache.spark.sql.headgate.protobuf.{ProtoException, ProtoOut, ProtoWriter}
 import org.apache.spark.sql.headgate.registry.Framing
 import org.apache.spark.sql.types.StructType
 
@@ -43,6 +45,28 @@ case class RegisteredJsonEncoding(id: Int) extends ValueEncoding {
 case class RegisteredAvroEncoding(id: Int, schema: String) extends ValueEncoding {
   override def encoder(struct: StructType, first: Int, timeZone: String): ValueEncoder =
     new AvroEncoder(struct, first, schema, Framing.of(id))
+}
+
+/** The row as a message of Protobuf, with a registry behind the id of its schema. */
+case class ProtobufEncoding(message: RowMessage, id: Option[Int]) extends ValueEncoding {
+  override def encoder(struct: StructType, first: Int, timeZone: String): ValueEncoder =
+    new ProtobufEncoder(message.writer(StructType(struct.drop(first)), first),
+      id.fold(Array.emptyByteArray)(Framing.of(_) ++ message.place))
+}
+
+private final class ProtobufEncoder(writer: ProtoWriter, before: Array[Byte]) extends ValueEncoder {
+  private val out = new ProtoOut
+
+  override def encode(row: InternalRow): Array[Byte] = {
+    out.clear()
+    out.raw(before)
+    try writer.write(row, out)
+    catch {
+      case e: ProtoException =>
+        throw new CodedStateException(Coded("PROTOBUF_VALUE", "text" -> s"a row is no message: ${e.getMessage}"))
+    }
+    out.result
+  }
 }
 
 private final class JsonEncoder(struct: StructType, first: Int, timeZone: String, before: Array[Byte])

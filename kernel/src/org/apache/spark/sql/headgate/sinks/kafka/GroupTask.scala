@@ -67,6 +67,7 @@ private[headgate] final class GroupTask(plan: GroupPlan, task: Int, mark: Marker
     if (error != null) failed.compareAndSet(null, (error, topic))
 
   def commit(): Unit = if (held != null) attempt {
+    reach(Failpoints.BeforeMarker)
     // with the rows that are on their way: a round trip of its own would be one more
     if (group.exactlyOnce) sendMarker()
     flush(held.producer)
@@ -108,6 +109,7 @@ private[headgate] final class GroupTask(plan: GroupPlan, task: Int, mark: Marker
       held.producer.beginTransaction()
       inTransaction = true
       offset = Sweeper.working.submit(offsetInto(held.producer))
+      reach(Failpoints.TransactionBegun)
     }
   }
 

@@ -58,26 +58,14 @@ private final class PythonSinks(job: JobSpec, sinks: Seq[SinkSpec], fsync: Boole
       val sync = fsync && Durability.onDisk(Sessions.setting(batch.session, Durability.Key).orNull)
       if (exactlyOnce(sink)) at.write(mark, isOut = false, sync)
       val schema = batch.structs(sink.number)
-      val rows = FileFormats.parquetRows(batch.session, files.map { f =>
-        at.staged.path(f.name) -> at.staged.size(f.name)
-      }, PythonSinks.stored(schema), schema)
-      PythonWriters.of(job.writerId(sink), sink.name).write(rows, request(sink, mark, files))
+      val sized = files.map(f => at.staged.path(f.name) -> at.staged.size(f.name))
+      val rows = FileFormats.parquetRows(batch.session, sized, PythonSinks.stored(schema), schema)
+      val request = PythonSinks.request(job, sink, mark, files, sized.map(_._2).sum)
+      PythonWriters.of(job.writerId(sink), sink.name).write(rows, request)
       committed()
       at.write(mark, isOut = true, sync)
     }
     at.removeStaged(mark.batch)
-  }
-
-  /** The token names the batch among all that ever were: a home that was restored from a backup may
-    * make other batches of the same numbers, so what they are made of is in it.
-    */
-  private def request(sink: SinkSpec, mark: Marker, files: Seq[Staged]): String = {
-    val of = Seq(job.writerId(sink), mark.batch.toString, mark.fingerprint).filter(_.nonEmpty)
-    val json = JsonNodeFactory.instance.objectNode().put("job", job.job).put("run", job.run)
-      .put("number", mark.batch).put("token", of.mkString("-"))
-    val tasks = json.putArray("tasks")
-    files.foreach(f => tasks.add(f.partition))
-    json.toString
   }
 
   /** Only what this write has staged: a driver that lost its lease must leave the other's files. */
@@ -94,6 +82,21 @@ private object PythonSinks {
   /** Columns by number: Parquet does not tell names apart that differ in case only. */
   def stored(schema: StructType): StructType =
     StructType(schema.zipWithIndex.map { case (field, n) => field.copy(name = s"c$n") })
+
+  /** What Python hears of a batch. The token names it among all that ever were: a home that was restored
+    * from a backup may make other batches of the same numbers, so what they are made of is in it.
+    */
+  def request(
+      job: JobSpec, sink: SinkSpec, mark: Marker, files: Seq[Staged], bytes: Long): String = {
+    val writer = job.writerId(sink)
+    val of = Seq(writer, mark.batch.toString, mark.fingerprint).filter(_.nonEmpty)
+    val json = JsonNodeFactory.instance.objectNode().put("job", job.job).put("run", job.run)
+      .put("number", mark.batch).put("token", of.mkString("-")).put("writer", writer)
+      .put("bytes", bytes)
+    val tasks = json.putArray("tasks")
+    files.foreach(f => tasks.add(f.partition))
+    json.toString
+  }
 }
 
 /** What a task has to know of one sink.

@@ -11,7 +11,7 @@ trait PythonBatchWriter {
   /** Writes a batch.
     *
     * @param rows staged, a partition for each task that has rows
-    * @param batch JSON: job, run, number, token, and the numbers of these tasks
+    * @param batch JSON: job, run, number, token, who writes, the bytes staged, and the numbers of these tasks
     * @return what went wrong, as [[PythonSinkException]] tells it; empty if nothing did
     */
   def call(rows: ApiFrame, batch: String): String

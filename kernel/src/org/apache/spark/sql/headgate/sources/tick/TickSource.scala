@@ -66,11 +66,14 @@ private[tick] final class TickStream(drain: Boolean)
     val session = Sessions.active
     val from = start.asInstanceOf[TickOffset]
     val draining = drain && !from.drained
-    if (!ticked) JobTimes.begins(session)
+    val first = !ticked
+    if (first) JobTimes.begins(session)
     if (ticked && !draining && (from.drained || !JobTimes.batchNeeded(session))) start
     else {
       ticked = true
-      TickOffset(from.n + 1, from.drained || draining && Drained.atTheEnd(session))
+      // before the first time only a batch of an earlier start can have run again, which says
+      // nothing of what there is to read now
+      TickOffset(from.n + 1, from.drained || draining && !first && Drained.atTheEnd(session))
     }
   }
   override def planInputPartitions(start: Offset, end: Offset): Array[InputPartition] = Array.empty

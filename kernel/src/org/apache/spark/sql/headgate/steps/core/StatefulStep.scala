@@ -7,6 +7,7 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.headgate.commit.DiskSync
 import org.apache.spark.sql.headgate.spark.{OpenStores, StateOperator}
 import org.apache.spark.sql.headgate.store.{OperatorId, StoreSpec}
+import org.apache.spark.sql.headgate.testing.TaskFailures
 
 /** State under the step's own id, tasks that read and write it, and the names that Spark reports. */
 trait StatefulStep extends StateOperator { self: SparkPlan =>
@@ -23,7 +24,8 @@ trait StatefulStep extends StateOperator { self: SparkPlan =>
    *             to call in the end
    */
   protected def runTasks[T <: StepTask](input: RDD[InternalRow], second: Option[RDD[InternalRow]] = None)(
-      task: (Int, OpenStores, Iterator[InternalRow], Iterator[InternalRow], T => Unit) => T): RDD[InternalRow] =
+      task: (Int, OpenStores, Iterator[InternalRow], Iterator[InternalRow], T => Unit) => T): RDD[InternalRow] = {
+    val failing = TaskFailures.inCommit(session)
     // no function here may name the operator: a task would get the whole plan with it
     onStores(input, second) { (partition, opened, rows, others, reports) =>
       task(partition, opened, rows, others, ended => {
@@ -32,7 +34,8 @@ trait StatefulStep extends StateOperator { self: SparkPlan =>
         reports.add("numUpdatedStateRows", ended.rowsStored)
         reports.add("numRemovedStateRows", ended.rowsRemoved)
         ended.sums.foreach { case (name, n) => reports.add(name, n) }
-        StateOperator.commit(opened, reports)(DiskSync.awaitInExecutor)
+        StateOperator.commit(opened, reports)(TaskFailures.maybeFailInCommit(failing, _))(DiskSync.awaitInExecutor)
       })
     }
+  }
 }

@@ -7,10 +7,10 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.sql.catalyst.util.{ArrayBasedMapData, GenericArrayData}
+import org.apache.spark.sql.headgate.protobuf.{ProtoBytes, ProtoField, ProtoMessage, ProtoTypes}
+import org.apache.spark.sql.headgate.protobuf.ProtoBytes.refuse
 import org.apache.spark.sql.headgate.spark.Names
 import org.apache.spark.sql.types._
-
-import ProtoBytes.refuse
 
 /** Reads messages of one type; IllegalArgumentException if a column has no field, or one of another type. */
 private[decode] final class ProtoReader(types: ProtoTypes, message: ProtoMessage, columns: StructType) {
@@ -125,7 +125,7 @@ private[decode] object ProtoSlot {
       val all = if (state == null) mutable.ArrayBuffer.empty[Any]
         else state.asInstanceOf[mutable.ArrayBuffer[Any]]
       if (mayBePacked && (tag & 7) == ProtoBytes.Length) {
-        val unpacked = (tag & ~7) | ProtoScalar.wire(field.kind)
+        val unpacked = (tag & ~7) | ProtoTypes.wire(field.kind)
         in.limited(while (!in.atEnd) all += each.done(each.add(null, unpacked, in, depth)))
       } else all += each.done(each.add(null, tag, in, depth))
       all

@@ -2,15 +2,15 @@
 package org.apache.spark.sql.headgate.steps.decode
 
 import org.apache.spark.sql.headgate.json.Utf8
+import org.apache.spark.sql.headgate.protobuf.{ProtoBytes, ProtoField, ProtoTypes}
+import org.apache.spark.sql.headgate.protobuf.ProtoBytes.refuse
+import org.apache.spark.sql.headgate.protobuf.ProtoTypes._
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-import ProtoBytes.refuse
-import ProtoTypes._
-
 /** @param absent what a message without the field has */
 private[decode] final class ProtoScalar(field: ProtoField, val absent: Any, value: ProtoBytes => Any) {
-  private val expected = ProtoScalar.wire(field.kind)
+  private val expected = ProtoTypes.wire(field.kind)
 
   def read(tag: Int, in: ProtoBytes): Any = {
     if ((tag & 7) != expected) refuse(s"the field '${field.name}' is written as another type")
@@ -19,14 +19,6 @@ private[decode] final class ProtoScalar(field: ProtoField, val absent: Any, valu
 }
 
 private[decode] object ProtoScalar {
-
-  /** How values of a kind are written. */
-  def wire(kind: Int): Int = kind match {
-    case Double | Fixed64 | SFixed64 => ProtoBytes.Fixed64
-    case Float | Fixed32 | SFixed32 => ProtoBytes.Fixed32
-    case Text | Bytes | Message => ProtoBytes.Length
-    case _ => ProtoBytes.Varint
-  }
 
   /** None if the column's type cannot hold the field. */
   def of(types: ProtoTypes, field: ProtoField, to: DataType): Option[ProtoScalar] = {

@@ -6,6 +6,7 @@ import java.util.Base64
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.headgate.failures.{Coded, CodedArgumentException}
+import org.apache.spark.sql.headgate.protobuf.{ProtoBytes, ProtoException, ProtoTypes}
 import org.apache.spark.sql.headgate.registry.{Framing, RegistryAccess}
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.unsafe.Platform

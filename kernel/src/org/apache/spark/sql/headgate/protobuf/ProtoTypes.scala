@@ -1,5 +1,5 @@
 /** Owns the types of a descriptor file, as `protoc --descriptor_set_out --include_imports` writes it. */
-package org.apache.spark.sql.headgate.steps.decode
+package org.apache.spark.sql.headgate.protobuf
 
 import scala.collection.mutable
 
@@ -11,14 +11,15 @@ import ProtoBytes.refuse
   * @param typeName of a message or an enum, with a dot in front
   * @param default as the file has it; where there is none, and `isOptional` is false, it is zero
   * @param isOptional whether a message can lack it, so that it is null
+  * @param isRequired whether no message may lack it
   */
-private[decode] case class ProtoField(
+private[headgate] case class ProtoField(
     name: String, number: Int, kind: Int, isRepeated: Boolean, typeName: String,
-    default: Option[String], isOptional: Boolean)
+    default: Option[String], isOptional: Boolean, isRequired: Boolean)
 
-private[decode] case class ProtoMessage(name: String, fields: Seq[ProtoField], isMapEntry: Boolean)
+private[headgate] case class ProtoMessage(name: String, fields: Seq[ProtoField], isMapEntry: Boolean)
 
-private[decode] final class ProtoTypes(
+private[headgate] final class ProtoTypes(
     messages: Map[String, ProtoMessage], enums: Map[String, Map[Int, String]]) {
   def names: Seq[String] = messages.values.filterNot(_.isMapEntry).map(_.name.drop(1)).toSeq.sorted
 
@@ -26,7 +27,7 @@ private[decode] final class ProtoTypes(
   def enumOf(name: String): Map[Int, String] = enums.getOrElse(name, Map.empty)
 }
 
-private[decode] object ProtoTypes {
+private[headgate] object ProtoTypes {
   // FieldDescriptorProto.Type
   val Double = 1
   val Float = 2
@@ -46,7 +47,16 @@ private[decode] object ProtoTypes {
   val SInt32 = 17
   val SInt64 = 18
 
+  private val Required = 2
   private val Repeated = 3
+
+  /** How values of a kind are written. */
+  def wire(kind: Int): Int = kind match {
+    case Double | Fixed64 | SFixed64 => ProtoBytes.Fixed64
+    case Float | Fixed32 | SFixed32 => ProtoBytes.Fixed32
+    case Text | Bytes | Message => ProtoBytes.Length
+    case _ => ProtoBytes.Varint
+  }
 
   /** The types of all files in a FileDescriptorSet. */
   def parse(bytes: Array[Byte]): ProtoTypes = {
@@ -57,7 +67,7 @@ private[decode] object ProtoTypes {
   }
 
   /** Calls what a field's number stands for, and leaves out the others. */
-  private def each(in: ProtoBytes)(known: PartialFunction[Int, Unit]): Unit = while (!in.atEnd) {
+  private[protobuf] def each(in: ProtoBytes)(known: PartialFunction[Int, Unit]): Unit = while (!in.atEnd) {
     val tag = in.tag()
     val number = tag >>> 3
     if (known.isDefinedAt(number)) known(number) else in.skip(tag)
@@ -115,7 +125,8 @@ private[decode] object ProtoTypes {
         case 9 => in.varint(); isOptional = true // one of several
         case 17 => if (in.varint() != 0) isOptional = true
       }
-      ProtoField(name, number, kind, label == Repeated, typeName, default, isOptional)
+      ProtoField(name, number, kind, label == Repeated, typeName, default, isOptional,
+        label == Required)
     }
 
     private def enumType(in: ProtoBytes, space: String): Unit = {

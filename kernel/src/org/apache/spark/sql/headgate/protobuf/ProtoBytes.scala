@@ -1,12 +1,12 @@
 /** Owns reading Protobuf's wire form from bytes that may be anything. */
-package org.apache.spark.sql.headgate.steps.decode
+package org.apache.spark.sql.headgate.protobuf
 
 import java.nio.charset.StandardCharsets.UTF_8
 
 /** No length is believed before the bytes are there. A part of a message is read in place: `limited` puts
   * its end where the part ends.
   */
-private[decode] final class ProtoBytes(b: Array[Byte], start: Int, until: Int) {
+private[headgate] final class ProtoBytes(b: Array[Byte], start: Int, until: Int) {
   import ProtoBytes._
 
   private var i = start
@@ -96,7 +96,7 @@ private[decode] final class ProtoBytes(b: Array[Byte], start: Int, until: Int) {
   }
 }
 
-private[decode] object ProtoBytes {
+private[headgate] object ProtoBytes {
   val Varint = 0
   val Fixed64 = 1
   val Length = 2
@@ -110,4 +110,4 @@ private[decode] object ProtoBytes {
 }
 
 /** Why bytes are no message. */
-private[decode] final class ProtoException(why: String) extends RuntimeException(why, null, false, false)
+private[headgate] final class ProtoException(why: String) extends RuntimeException(why, null, false, false)
