@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import sqrt
@@ -79,9 +79,12 @@ class StageRecord:
 
 
 def stages_of_batch(
-    reported: Iterable[Mapping[str, Any]], triggered: datetime | None
+    reported: Iterable[Mapping[str, Any]], triggered: datetime | None, counted: Container[str]
 ) -> tuple[StageRecord, ...]:
-    """Stages as the kernel tells of them (`StageTimes.scala`), in the order in which they began."""
+    """Stages as the kernel tells of them (`StageTimes.scala`), in the order in which they began.
+
+    `counted` are the steps that count rows: the kernel has other figures with names like theirs.
+    """
     began = to_ms(triggered)
     if began is None:
         return ()
@@ -95,6 +98,7 @@ def stages_of_batch(
             {
                 str(step): Spread(int(s["sum"]), int(s["most"]), float(s["squares"])) if s else None
                 for step, s in one["steps"].items()
+                if step in counted
             },
         )
         for one in reported

@@ -135,7 +135,7 @@ class Recorder:
             watermark=journal.watermark,
             event_time=time,
             latency=journal.latency,
-            stages=stages_of_batch(progress.get("stages") or [], triggered),
+            stages=stages_of_batch(progress.get("stages") or [], triggered, rows),
         )
 
     def _recovered(self, batch: int) -> CheckpointRecord:
