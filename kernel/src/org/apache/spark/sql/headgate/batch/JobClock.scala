@@ -3,7 +3,7 @@ package org.apache.spark.sql.headgate.batch
 import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
 
-import org.apache.spark.sql.headgate.spark.{RunningQuery, Session, Sessions}
+import org.apache.spark.sql.headgate.spark.{RunningQuery, Session}
 import org.apache.spark.util.{Clock, SystemClock}
 
 /**
@@ -11,24 +11,16 @@ import org.apache.spark.util.{Clock, SystemClock}
  *
  * Spark's trigger waits for the next multiple of its interval even when a source had more than one
  * batch may take, so a job that is behind would stay behind. Here it goes on at once while any
- * source has records left; a stop or a requested checkpoint does not wait either. And who found nothing
- * looks again before the interval is over: what comes after a pause need not wait for its end.
- *
- * @param everyMs the interval; a longer one than a second is for larger batches, and is waited for
+ * source has records left; a stop or a requested checkpoint does not wait either.
  */
-final class JobClock(session: Session, everyMs: Long) extends Clock {
+final class JobClock(session: Session) extends Clock {
   private val system = new SystemClock
-  private val idleMs = Sessions.setting(session, JobClock.IdleKey).map(_.toLong)
-    .getOrElse(if (everyMs <= 1000) math.max(everyMs / 10, JobClock.LeastIdleMs) else Long.MaxValue)
   private val offset = JobClock.offset(session)
 
   override def getTimeMillis(): Long = system.getTimeMillis() + offset
   override def nanoTime(): Long = system.nanoTime()
 
-  override def waitTillTime(next: Long): Long = {
-    val idle = RunningQuery.of(session).exists(_.foundNothing)
-    val begun = getTimeMillis()
-    val target = if (idle) begun + math.min(next - begun, idleMs) else next
+  override def waitTillTime(target: Long): Long = {
     // whoever asks for something rings, and must not do so between a look and the wait
     JobClock.bell.synchronized {
       var now = getTimeMillis()
@@ -53,9 +45,6 @@ final class JobClock(session: Session, everyMs: Long) extends Clock {
 object JobClock {
   /** Tests move processing time on with this setting instead of sleeping. */
   val OffsetKey = "spark.headgate.clock.offset.ms"
-  /** After how long a job that found nothing looks again, if its interval is not over by then. */
-  val IdleKey = "spark.headgate.idle.look.ms"
-  private val LeastIdleMs = 20L
   // for a clock that is moved by hand: all else rings
   private val LookEveryMs = 50L
   private val bell = new Object

@@ -45,9 +45,6 @@ final class RunningQuery private[spark] (execution: StreamExecution) {
       last.sources.exists(s => s.latestOffset != null && s.endOffset != s.latestOffset)
   }
 
-  /** Whether the last trigger found no records. */
-  def foundNothing: Boolean = !execution.status.isDataAvailable
-
   /** Marks the query as ended: its trigger loop returns instead of planning another batch (as it does
     * at the end of an availableNow query). While a batch is planned the mark would not do:
     * MicroBatchExecution.runBatch interrupts itself then.
