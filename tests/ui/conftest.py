@@ -7,7 +7,10 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.browser import browser
 from tests.ui.homes import Homes, homes
+
+__all__ = ["browser"]
 
 
 # not for the session: one of its jobs runs, and takes its share of the machine until it stops

@@ -21,12 +21,9 @@ from headgate.home.files import LocalFiles
 from headgate.home.layout import Home
 from headgate.runtime.lease import Lease
 from headgate.ui.app import create_app
-from tests.browser import browser
 from tests.ui.long_home import FAILURES, JOB, ROWS, long_home
 from tests.ui.pages.conftest import looking, serving
 from tests.ui.pages.looks import fits_and_is_accessible
-
-__all__ = ["browser"]
 
 pytestmark = pytest.mark.slow
 CHECKPOINTS = 200_000

@@ -16,10 +16,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response
 
 from headgate.ui.access import Access
 from headgate.ui.app import create_app
-from tests.browser import browser
 from tests.ui.homes import Homes
-
-__all__ = ["browser"]
 
 # How long a page may take says nothing here: machines of tests are busy.
 _PATIENCE_MS = 120_000
