@@ -35,7 +35,7 @@ class S3Server:
         self.endpoint = f"http://{address}:{free_port()}"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "moto.server", "-H", address, "-p",
+                [sys.executable, str(Path(__file__).with_name("s3_server.py")), "-H", address, "-p",
                  self.endpoint.rpartition(":")[2]],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
                 env={**os.environ, **env},
