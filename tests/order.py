@@ -28,13 +28,25 @@ class Test(Protocol):
 
 T = TypeVar("T", bound=Test)
 
+LONGEST = (
+    "tests/reliability/test_kafka.py",
+    "tests/reliability/test_pulsar.py",
+    "tests/steps/test_window_properties.py",
+    "tests/examples/test_nexmark.py",
+    "tests/reliability/",
+    "tests/nemesis/",
+    "tests/lakes/",
+    "tests/cli/test_run.py",
+)
+"""Slow ones of a minute and more: what begins last keeps one worker when the others are done."""
+
 
 def ordered(tests: Sequence[T], workers: int) -> list[T]:
     """All tests, so that each of `workers` equal parts has quick ones first, then slow ones."""
     slow = [test for test in tests if test.get_closest_marker("slow")]
     quick = [test for test in tests if not test.get_closest_marker("slow")]
     parts: list[list[T]] = [[] for _ in range(workers)]
-    for group in _groups(slow):
+    for group in sorted(_groups(slow), key=_rank):
         min(parts, key=len).extend(group)
     rooms = [
         max(size - len(part), 0)
@@ -66,6 +78,14 @@ def _groups(tests: Sequence[T]) -> list[list[T]]:
     for test in tests:
         groups.setdefault(system_of(test) or test.nodeid.partition("::")[0], []).append(test)
     return list(groups.values())
+
+
+def _rank(group: Sequence[Test]) -> int:
+    """The place of a group's file among the longest; those of a shared broker stay in front."""
+    if not group or system_of(group[0]):
+        return -1
+    first = group[0].nodeid
+    return next((n for n, name in enumerate(LONGEST) if first.startswith(name)), len(LONGEST))
 
 
 def _dealt(tests: Sequence[T], rooms: Sequence[int]) -> list[list[T]]:

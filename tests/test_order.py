@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
-from tests.order import ordered, system_of
+from tests.order import LONGEST, ordered, system_of
+
+ROOT = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,13 @@ def test_every_worker_ends_with_its_share_of_the_slow_tests(workers: int) -> Non
         slow = [test for test in part if test.slow]
         assert slow and part[-len(slow) :] == slow
         assert len({test.nodeid.split("::")[0] for test in slow}) == len(slow) // 4, "whole files"
+
+
+def test_those_of_minutes_begin_before_the_other_slow_ones() -> None:
+    minutes, seconds = "tests/reliability/test_kafka.py", "tests/a.py"
+    first = ordered(made_of({seconds: (0, 3), minutes: (0, 1)}), 1)[0]
+    assert first.nodeid.startswith(minutes)
+    assert [name for name in LONGEST if not (ROOT / name).exists()] == []
 
 
 def test_quick_tests_without_a_broker_stay_as_they_are() -> None:
