@@ -77,8 +77,8 @@ def metrics_page() -> str:
         "# Metrics",
         "",
         "`headgate ui` serves these in Prometheus' format at `/metrics`, for every job of the "
-        "home, also for those that do not run. `headgate metrics JOB` prints the most important "
-        "ones in the terminal. [The web interface](../ui.md) says who may read them.",
+        "home, even for those that are not running. `headgate metrics JOB` prints the most "
+        "important ones in the terminal. [The web interface](../ui.md) says who may read them.",
     ]
     for title, families, suffix in (
         ("Counters", COUNTERS, "_total"), ("Gauges", GAUGES, ""), ("Histograms", HISTOGRAMS, ""),

@@ -37,7 +37,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]{0,99}")
 
 
 class Job:
-    """What a job's function gets, to declare its params, sources, tables and process functions.
+    """What a job's function receives, to declare params, sources, tables and process functions.
 
     >>> @hg.job("copy")
     ... def copy(job: hg.Job) -> None:
@@ -73,9 +73,9 @@ class Job:
         It is set by reference: `headgate run app.py --set db_login=env:DB_LOGIN`.
 
         The value is a string like that of `param`, but it is never recorded, printed or shown.
-        Records have the reference (`env:DB_LOGIN`, `@/run/secrets/db_login`) or a mask, and
-        wherever the value turns up in an error or in the graph, it is replaced by `******`. It
-        has no default, because that would be a secret in the job's code.
+        Records contain the reference (`env:DB_LOGIN`, `@/run/secrets/db_login`) or a mask, and
+        wherever the value turns up in an error or in the graph, it is replaced by `******`. It has
+        no default, because that would be a secret in the job's code.
 
         >>> job.secret("db_login")
         Traceback (most recent call last):
@@ -103,7 +103,7 @@ class Job:
         malformed: Literal["fail", "side"] | None = None,
         key: str | Sequence[str] | None = None,
     ) -> SourceStream:
-        """A stream from a topic, or from a function that makes a streaming DataFrame.
+        """A stream from a topic, or from a function that returns a streaming DataFrame.
 
         A record that does not parse stops the job, or with `malformed="side"` goes to
         `.malformed`. That is the default in a job with dead letters.
@@ -134,12 +134,12 @@ class Job:
 
         A record with a key and no value (a tombstone) deletes its key, and so does one for which
         `delete_when` is true. With `ttl`, a row is forgotten this long after its last update, by
-        the time of batches. With `event_time` as well, the time in the row and the job's watermark
-        count. The table is then one of the sources of the watermark, so if it may be silent, give
-        it `idle_after`. With `versions`, older rows of a key are kept, for lookups as of a time.
+        the time of batches. If there is an `event_time` as well, the time in the row and the job's
+        watermark decide. The table then affects the job's watermark, so if it may be silent, set
+        `idle_after`. With `versions`, older rows of a key are kept, for lookups with `as_of`.
 
         With `replicate`, every partition keeps the whole table, and a lookup does not move the
-        stream's rows. Use it for small tables, and for rules that all keys must see.
+        stream's rows. Use it for small tables, and for rules that apply to all keys.
 
         >>> seen = hg.event_time("seen", idle_after="1 minute")
         >>> @hg.job("clicks")
@@ -216,7 +216,7 @@ def _letter_topic(job: Job, given: DeadLetters | None) -> DeadLetterTopic | None
 
 @dataclass(frozen=True)
 class JobDef(JobDefinition):
-    """A job that can be checked, drawn, run and tested; made by `@headgate.job`.
+    """A job that can be checked, drawn, run and tested; created by `@headgate.job`.
 
     >>> @hg.job("copy", checkpoints=hg.Checkpoints(every="5 seconds"))
     ... def copy(job: hg.Job) -> None:
@@ -280,11 +280,12 @@ def job(
     restart: Restart | None = None,
     dead_letters: DeadLetters | None = None,
 ) -> Callable[[Callable[[Job], None]], JobDef]:
-    """Make a function into a job.
+    """Turn a function into a job.
 
     `dead_letters` is a topic for malformed records and for missing, late and failed rows that no
-    step reads; `headgate replay` sends them back to their step. It is an address, in which
-    `{name}` stands for a param, a topic, or a function from the job to a topic.
+    step reads; `headgate replay` sends malformed records and missing rows back to their step. It is
+    an address, in which `{name}` stands for a param; a topic; or a function from the job to a
+    topic.
 
     >>> @hg.job("store", checkpoints=hg.Checkpoints(every="5 seconds"))
     ... def store(job: hg.Job) -> None: ...

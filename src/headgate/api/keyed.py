@@ -51,7 +51,7 @@ class Keyed(Hinted):
         When the watermark passes the end, each key and window emits exactly one row with fired_by
         "on_time". `early` triggers emit rows before that. Rows that come up to `allowed_lateness`
         after the end cause one updated row per batch (fired_by "late"). Later rows are in `.late`.
-        With panes="discarding", a row covers only what came since the row before it.
+        With panes="discarding", a row covers only the input since the previous row.
 
         >>> keyed.window(
         ...     "visits_15m", hg.tumbling("15 minutes"), F.count("*").alias("visits"),
@@ -73,15 +73,15 @@ class Keyed(Hinted):
         left_unmatched: Unmatched = "drop",
         right_unmatched: Unmatched = "drop",
     ) -> Joined:
-        """Pair the rows of this stream (left) and another (right) that have the same key.
+        """Pair the rows of this stream (left) and the other (right) that have the same key.
 
-        Rows match if the right one's event time minus the left one's lies in `within`, or if both
-        are in the same window: `hg.tumbling(...)` or `hg.sliding(...)`. `where` is a further
-        condition, on the left row's columns and the right row as the struct `into` (by default
-        the name of the right stream's step). A pair has the left row's columns and that struct,
-        or, with `take`, columns or expressions of the right row. Rows without a match are dropped,
-        or leave with nulls ("null") or through `.unmatched_left` and `.unmatched_right` ("side"),
-        as soon as no match can come any more. Rows behind the watermark are in `.late`.
+        Rows match if the right row's event time minus the left row's is in the range `within`, or
+        if both are in the same window: `hg.tumbling(...)` or `hg.sliding(...)`. `where` adds a
+        condition on the left row's columns and the right row as the struct `into` (by default the
+        name of the right stream's step). A pair has the left row's columns and that struct, or,
+        with `take`, columns or expressions of the right row. Rows without a match are dropped, or
+        leave with nulls ("null") or through `.unmatched_left` and `.unmatched_right` ("side"), as
+        soon as no match can arrive any more. Rows behind the watermark are in `.late`.
 
         >>> keyed.join(
         ...     "next", visits.key_by("page"), within=hg.between("1 second", "10 minutes"),
@@ -109,7 +109,7 @@ class Keyed(Hinted):
         return Joined(Port(self._keyed.port.plan, node))
 
     def dedupe(self, name: str, *, within: Duration | None = None) -> Deduped:
-        """Pass the first row of each key; later ones leave through `.duplicates`.
+        """Pass on the first row of each key; later rows leave through `.duplicates`.
 
         A key is forgotten `within` after the row that passed, by event time if the stream has one,
         otherwise by the time of batches. Without `within`, keys are remembered forever.
@@ -133,9 +133,9 @@ class Keyed(Hinted):
         changed. With `emit=hg.every(...)`, changes are emitted when time passes a multiple of the
         interval: event time if the stream has one and the clock is not "processing", otherwise the
         time of batches. `having` is a condition on results; a key that stops meeting it is deleted.
-        With `ttl`, a key that gets no rows for this long is forgotten, and its row is deleted, by
-        event time if the stream has one, otherwise by batches. Distinct aggregates are exact: the
-        state keeps each value of a key.
+        With `ttl`, a key that receives no rows for this long is forgotten, and its row is deleted.
+        This goes by event time if the stream has one, otherwise by the time of batches. Distinct
+        aggregates are exact: the state keeps each value of a key.
 
         >>> keyed.aggregate("totals", F.count("*").alias("n"), having="n > 1", ttl="1 day").columns
         ['page', 'n']
@@ -154,7 +154,7 @@ class Keyed(Hinted):
     def top(
         self, name: str, n: int, *, by: Expr | Sequence[Expr], within: Window | None = None
     ) -> Changes | Windowed:
-        """The first rows of each key in an order, with their rank, as changes by key and rank.
+        """The first rows of each key in a given order, with their rank, as changes by key and rank.
 
         Ties are ordered by their position in the source. In a stream of changes, an update replaces
         the previous row, and after a deletion the next row moves up.
@@ -180,7 +180,7 @@ class Keyed(Hinted):
         return Windowed(Port(plan, add_window_top(self._keyed, name, n, order, windows)))
 
     def step(self, name: str, kind: StepKind) -> Processed:
-        """A step of a kind of your own.
+        """A step of a kind that you have defined.
 
         >>> class First(hg.Process):
         ...     seen = hg.value_state(bool)

@@ -31,7 +31,7 @@ class Stream(Hinted):
     >>> schema = "id BIGINT, user_id BIGINT, price DOUBLE, at TIMESTAMP"
     >>> orders = job.source("orders", hg.topic("log:orders", schema=schema))
 
-    The examples below go on from here.
+    The examples below continue from here.
     """
 
     def __init__(self, port: Port) -> None:
@@ -83,7 +83,7 @@ class Stream(Hinted):
         return self._next(node)
 
     def with_columns(self, **columns: Expr) -> Stream:
-        """Add columns, or replace those of the same name.
+        """Add columns, or replace those with the same name.
 
         >>> orders.with_columns(taxed="price * 1.2", price="round(price)").columns
         ['id', 'user_id', 'price', 'at', 'taxed']
@@ -137,16 +137,17 @@ class Stream(Hinted):
         missing: Literal["null", "drop", "side"] | Wait = "null",
         as_of: Expr | None = None,
     ) -> Lookup:
-        """Add the latest table row of the same key, as one struct column or as columns.
+        """Add the latest table row with the same key, as one struct column or as columns.
 
-        `on` is the key in this stream, of as many parts as the table's key. `take` names the
-        columns or expressions of the table to add; without it, the whole row is added as the
-        struct `into` (by default the table's name). `missing` says what happens to a row whose key
-        the table does not have: "null" (it goes on with nulls), "drop", "side" (it leaves through
-        `.missing`) or `Wait(timeout)` (it waits for the table row, then leaves through `.missing`).
-        With `as_of` and a table with `versions`, you get the row that was valid at a time instead
-        of the latest one: "event_time", the time of this stream's rows, or any timestamp. A row
-        waits until the table's watermark has passed its time.
+        `on` is the key in this stream, with as many parts as the table's key. `take` names the
+        columns or expressions of the table to add; without it, the whole row is added as the struct
+        `into` (by default the table's name). `missing` says what happens to a row whose key the
+        table does not have: "null" (it continues with nulls), "drop", "side" (it leaves through
+        `.missing`) or `Wait(timeout)` (it waits for the table row, and when the time is up, it
+        leaves through `.missing`). With `as_of` and a table with `versions`, you get the row that
+        was valid at a certain time instead of the latest row: "event_time", the event time of this
+        stream's rows, or any timestamp. A row waits until the table's watermark has passed that
+        time.
 
         >>> known = hg.topic("log:users", schema="id BIGINT, name STRING")
         >>> users = job.table("users", known, key="id")
@@ -179,7 +180,7 @@ class Stream(Hinted):
         return Keyed(KeyedPort(self._port, columns))
 
     def side(self, output: str | SideOutput[Any]) -> Stream:
-        """A side output of the step, by its name or as a process function declares it.
+        """A side output of the step, by its name or by its declaration in a process function.
 
         >>> orders.lookup("buyers", users, on="user_id", missing="side").side("missing").columns
         ['id', 'user_id', 'price', 'at']
@@ -227,9 +228,9 @@ class Stream(Hinted):
 class Changes(Stream):
     """Upserts and deletions by key: each row replaces the previous one with the same key.
 
-    Made by `aggregate`, `top` and sources of changes. Write them to sinks with keys; select,
-    where, with_columns and drop may come before, as long as they keep the key's columns. A row
-    that does not meet the condition of a where deletes its key.
+    Created by `aggregate`, `top` and sources of changes. Write them to sinks with keys. You can
+    use select, where, with_columns and drop first, if they keep the key's columns. A row that
+    does not meet the condition of a where deletes its key.
 
     >>> visits = job.source("visits", hg.topic("log:visits", schema="page STRING"))
     >>> counts = visits.key_by("page").aggregate("counts", F.count("*").alias("n"))
@@ -240,7 +241,7 @@ class Changes(Stream):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The columns by which a row replaces another.
+        """The columns that decide which row a new row replaces.
 
         >>> counts.key
         ('page',)
@@ -260,7 +261,7 @@ class Changes(Stream):
 
 
 class SourceStream(Stream):
-    """The records of a source as rows; made by `job.source`.
+    """The records of a source as rows; created by `job.source`.
 
     >>> visits = hg.topic("log:visits", schema="page STRING")
     >>> job.source("visits", visits).columns
@@ -269,7 +270,7 @@ class SourceStream(Stream):
 
     @property
     def malformed(self) -> Stream:
-        """Records that did not parse, raw, with topic, partition, offset and reason.
+        """Records that did not parse, undecoded, with topic, partition, offset and reason.
 
         >>> rows = job.source("rows", visits, malformed="side")
         >>> rows.malformed.sink("bad", hg.topic("log:bad"))
@@ -278,7 +279,7 @@ class SourceStream(Stream):
 
 
 class ChangesSource(SourceStream, Changes):
-    """The changes of a database's table; made by `job.source` from a topic with such records.
+    """The changes of a database table; created by `job.source` from a topic with such records.
 
     A batch has the newest change of each key.
 
@@ -331,7 +332,7 @@ class Windowed(Stream):
 
 
 class Processed(Stream):
-    """The rows that a process function emits; made by `job.process`.
+    """The rows that a process function emits; created by `job.process`.
 
     >>> class Lengths(hg.Process):
     ...     def on_visits(self, visit: Row, ctx: hg.Context) -> hg.Out[int]:
@@ -405,7 +406,7 @@ class Deduped(Stream):
 
     @property
     def duplicates(self) -> Stream:
-        """The rows whose key had come before, unchanged.
+        """The rows whose key has come before, unchanged.
 
         >>> once.duplicates.columns
         ['id', 'value']

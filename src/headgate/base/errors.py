@@ -50,8 +50,8 @@ def user_location() -> Location | None:
 class HeadgateError(Exception):
     """Something the user can act on.
 
-    Its code, a name such as NOT_FOUND, is that of its class unless one is given. Each code has an
-    entry in the documents, which `headgate explain CODE` prints as well.
+    Its code, a name such as NOT_FOUND, is that of its class unless you pass one. Each code has an
+    entry in the documentation, which `headgate explain CODE` prints too.
 
     >>> print(HeadgateError("the topic 'orders' does not exist", remedy="create it first"))
     the topic 'orders' does not exist: create it first

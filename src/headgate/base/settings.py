@@ -16,19 +16,19 @@ SHORTEST = timedelta(milliseconds=10)
 class Checkpoints:
     """How often checkpoints are made, how many are kept, and what they survive.
 
-    With ``durability="disk"``, checkpoints are on the disk before anything relies on them, so the
-    job resumes exactly after a power cut. With ``"process"``, checkpoints survive the death of any
+    With ``durability="disk"``, checkpoints are on disk before anything relies on them, so the job
+    resumes exactly after a power cut. With ``"process"``, checkpoints survive the death of any
     process, but not a power cut or a crash of the operating system.
 
-    With ``every="0 seconds"``, each batch starts right after the one before it while there is
+    With ``every="0 seconds"``, each batch starts right after the previous one while there is
     input. This gives the lowest latency, but sources are polled about a hundred times a second.
 
     A batch that takes longer than ``timeout`` fails, and the restart strategy decides what happens
     next. Without a timeout, a batch may take as long as it needs.
 
-    ``history`` is how many records of checkpoints are kept to look at, even after their state is
-    gone. The default is more than a week's, with a checkpoint every 10 seconds. At least as many
-    as ``retain`` are always kept.
+    ``history`` is how many checkpoint records are kept, even after their state is gone. The default
+    covers more than a week, with a checkpoint every 10 seconds. At least ``retain`` records are
+    always kept.
 
     >>> Checkpoints(every="5 seconds", retain=10).interval
     datetime.timedelta(seconds=5)
@@ -87,7 +87,7 @@ class Checkpoints:
 
     @property
     def records_kept(self) -> int:
-        """How many records are kept: those of checkpoints that are retained in any case."""
+        """How many records are kept, always including those of retained checkpoints."""
         return max(self.history, self.retain)
 
     @property
@@ -98,7 +98,7 @@ class Checkpoints:
 
 @dataclass(frozen=True)
 class Restart:
-    """When a failed query starts again; made by `fixed_delay` and the other strategies.
+    """When a failed query starts again; created by `fixed_delay` and the other strategies.
 
     >>> hg.fixed_delay(attempts=3, delay="10 seconds").kind
     'fixed_delay'
@@ -135,7 +135,7 @@ def exponential_delay(
 ) -> Restart:
     """Always start again, after delays that grow up to `maximum`.
 
-    Each delay is `multiplier` times the one before, varied by the fraction `jitter`. After
+    Each delay is `multiplier` times the previous one, varied by the fraction `jitter`. After
     `reset_after` without a failure, delays begin at `initial` again.
 
     >>> exponential_delay(initial="1 second").multiplier

@@ -51,7 +51,7 @@ class BrokerState(StrEnum):
 
 
 class NotInTimeError(HeadgateError):
-    """A broker does not answer yet. What was begun continues.
+    """A broker does not answer yet. What was started continues.
 
     >>> int(NotInTimeError("the broker does not answer").exit_code)
     4

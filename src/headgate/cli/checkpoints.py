@@ -48,12 +48,12 @@ def register(app: typer.Typer) -> None:
 def list_checkpoints(
     ui: Ui,
     job: JobArgument,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="The maximum number.")] = 20,
     everything: Annotated[
-        bool, typer.Option("--all", help="Every one that has a record; reads the whole history.")
+        bool, typer.Option("--all", help="All that have a record; reads the whole history.")
     ] = False,
     run: Annotated[
-        str | None, typer.Option("--run", metavar="RUN", help="Of this run, such as r1.")
+        str | None, typer.Option("--run", metavar="RUN", help="The run, such as r1.")
     ] = None,
 ) -> None:
     """List the checkpoints of a job's current run, the newest first."""
@@ -170,9 +170,9 @@ def pin(
     ui: Ui,
     job: JobArgument,
     id: IdArgument = "latest",
-    off: Annotated[bool, typer.Option("--off", help="Let retention have it again.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Leave it to retention again.")] = False,
 ) -> None:
-    """Keep a checkpoint whatever retention does."""
+    """Keep a checkpoint regardless of retention."""
     home = ui.home.find(job)
     snapshot = find_snapshot(ui.home, id, home.name)
     run = home.run(snapshot.run.run)
@@ -190,7 +190,7 @@ def pin(
 def verify(
     ui: Ui, job: JobArgument, id: IdArgument = "latest", spark: SparkArgument = None
 ) -> None:
-    """Read every file of a checkpoint and say which one is damaged or missing."""
+    """Read every file of a checkpoint and report which are damaged or missing."""
     if id.startswith("-"):  # the id was left out, and this is the first of the flags
         id, spark = "latest", [id, *(spark or ())]
     flags = parse_spark_flags(spark).for_reading(ui.project)

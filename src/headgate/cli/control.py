@@ -34,14 +34,18 @@ _LATER = ("savepoint", "checkpoint")
 JobArgument = Annotated[
     str,
     typer.Argument(
-        metavar="JOB", help="The job, or the start of its name.", autocompletion=job_names
+        metavar="JOB", help="The job, or a unique prefix of its name.", autocompletion=job_names
     ),
 ]
-OpArgument = Annotated[str, typer.Argument(metavar="OP", help="The operation's id, or its start.")]
-WaitOption = Annotated[bool, typer.Option("--wait/--no-wait", help="Stay until it is done.")]
+OpArgument = Annotated[
+    str, typer.Argument(metavar="OP", help="The operation's id, or a unique prefix of it.")
+]
+WaitOption = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it is done.")]
 TimeoutOption = Annotated[
     str | None,
-    typer.Option("--timeout", metavar="TIME", help="Wait no longer, such as 30s; then exit 4."),
+    typer.Option(
+        "--timeout", metavar="TIME", help="Wait at most this long, such as 30s; then exit with 4."
+    ),
 ]
 
 
@@ -66,7 +70,7 @@ def stop_job(
         bool, typer.Option("--savepoint/--no-savepoint", help="Make a savepoint at the end.")
     ] = True,
     drain: Annotated[
-        bool, typer.Option("--drain", help="First read all that is there and close all windows.")
+        bool, typer.Option("--drain", help="First read everything and close all windows.")
     ] = False,
     label: Annotated[
         str | None, typer.Option("--label", metavar="LABEL", help="The savepoint's name.")
@@ -74,7 +78,7 @@ def stop_job(
     wait: WaitOption = True,
     timeout: TimeoutOption = None,
 ) -> None:
-    """Stop a job after its running batch, with a savepoint."""
+    """Stop a job after its current batch, with a savepoint."""
     if label is not None and not savepoint:
         raise typer.BadParameter("--label and --no-savepoint exclude each other")
     home = ui.home.find(job)
@@ -114,7 +118,7 @@ def restart_job(
     snapshot: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="SNAP", help="Start from there, not from the savepoint of its stop."
+            "--from", metavar="SNAP", help="Start from this snapshot, not from the new savepoint."
         ),
     ] = None,
     parallelism: Annotated[
@@ -123,7 +127,7 @@ def restart_job(
     wait: WaitOption = True,
     timeout: TimeoutOption = None,
 ) -> None:
-    """Stop a job with a savepoint and start it again from there, in its own process."""
+    """Stop a job with a savepoint and start it again from there, in the same process."""
     home = ui.home.find(job)
     args = {"from": snapshot, "parallelism": parallelism}
     given = {name: value for name, value in args.items() if value is not None}
@@ -134,7 +138,7 @@ def restart_job(
 
 
 def show_op(ui: Ui, op: OpArgument) -> None:
-    """Show what became of an operation."""
+    """Show the state of an operation."""
     _, record = find_operation(ui.home, op)
     ui.data(record.to_json(), lambda: _text(record))
 
@@ -147,7 +151,7 @@ def wait_op(ui: Ui, op: OpArgument, timeout: TimeoutOption = None) -> None:
 
 
 def cancel_op(ui: Ui, op: OpArgument) -> None:
-    """Take an operation back that the job has not begun to carry out."""
+    """Withdraw an operation that the job has not started to carry out."""
     operations, record = find_operation(ui.home, op)
     before = record.state
     record = operations.cancel(record.id)

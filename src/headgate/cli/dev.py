@@ -40,7 +40,9 @@ def dev(
     params: SetOption = None,
     port: Annotated[
         int,
-        typer.Option("--ui-port", metavar="N", min=0, max=65535, help="0 takes one that is free."),
+        typer.Option(
+            "--ui-port", metavar="N", min=0, max=65535, help="The port; 0 picks a free one."
+        ),
     ] = DEFAULT_PORT,
     master: Annotated[
         str | None, typer.Option("--master", metavar="URL", help="Spark's master.")

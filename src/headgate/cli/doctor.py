@@ -25,11 +25,11 @@ def doctor(
     warm: Annotated[
         bool,
         typer.Option(
-            "--warm", help="Make the archive of Spark's classes now, for starts in half the time."
+            "--warm", help="Create the archive of Spark's classes now, which halves start times."
         ),
     ] = False,
 ) -> None:
-    """Look at Java, Spark, the kernel and the home, with a remedy for each thing that is wrong."""
+    """Check Java, Spark, the kernel and the home, with a remedy for each problem."""
     from headgate.doctor.checks import run_checks
 
     if warm:

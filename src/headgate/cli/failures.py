@@ -25,7 +25,7 @@ def show_errors(
     ui: Ui,
     job: JobArgument,
     limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=1, help="At most so many, the newest.")
+        int, typer.Option("--limit", metavar="N", min=1, help="The maximum number, newest first.")
     ] = 20,
 ) -> None:
     """Show the failures and crashes of a job, the newest first, and what happened next."""

@@ -43,7 +43,7 @@ def check(
     app: Annotated[str, typer.Argument(metavar="APP", help="path/to/file.py or file.py:job.")],
     spark: SparkArgument = None,
     params: SetOption = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Treat warnings as errors.")] = False,
     live: Annotated[
         bool, typer.Option("--live", help="Also ask the brokers about topics and rights.")
     ] = False,
@@ -74,12 +74,12 @@ def check(
 def graph(
     ui: Ui,
     target: Annotated[
-        str, typer.Argument(metavar="APP|JOB", help="A file with a job, or a job of the home.")
+        str, typer.Argument(metavar="APP|JOB", help="A file with a job, or a job in the home.")
     ],
     spark: SparkArgument = None,
     params: SetOption = None,
     format: Annotated[
-        GraphFormat, typer.Option("--format", help="How to print it.")
+        GraphFormat, typer.Option("--format", help="The output format.")
     ] = GraphFormat.TEXT,
 ) -> None:
     """Print a job's graph."""

@@ -33,14 +33,14 @@ def register(app: typer.Typer) -> None:
 def list_jobs(
     ui: Ui,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also jobs that never made a run.")
+        bool, typer.Option("--all", help="Include jobs that have never run.")
     ] = False,
     state: Annotated[
         str | None, typer.Option("--state", metavar="S", help="Only jobs in this state.")
     ] = None,
     watch: WatchOption = False,
 ) -> None:
-    """List the jobs of the home."""
+    """List the jobs in the home."""
     if state is not None and state.upper() not in STATES:
         raise typer.BadParameter(f"--state must be one of {', '.join(STATES)}, got '{state}'")
     watched(ui, lambda: _list(ui, everything, state), watch=watch)

@@ -37,7 +37,7 @@ def plan(
     against: Annotated[
         str,
         typer.Option(
-            "--against", metavar="SNAP", help="latest, ck:17, sp:label, JOB@SNAP, or a path."
+            "--against", metavar="SNAP", help="latest, ck:17, sp:label, JOB, JOB@SNAP, or a path."
         ),
     ] = "latest",
     params: SetOption = None,

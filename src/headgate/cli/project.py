@@ -36,7 +36,7 @@ def register(app: typer.Typer) -> None:
     """Add the verbs."""
     config = typer.Typer(
         name="config",
-        help="Settings of the project.",
+        help="The project's settings.",
         no_args_is_help=True,
         context_settings=HELP,
         rich_markup_mode=None,
@@ -48,9 +48,11 @@ def register(app: typer.Typer) -> None:
 
 def show(
     ui: Ui,
-    origin: Annotated[bool, typer.Option("--origin", help="Also show who has said so.")] = False,
+    origin: Annotated[
+        bool, typer.Option("--origin", help="Also show where each setting comes from.")
+    ] = False,
 ) -> None:
-    """Show the home, Spark's settings, py-files and params that commands here work with."""
+    """Show the home, Spark's settings, py-files and params that commands in this folder use."""
     found = list(_settings(ui))
     rows = [
         [name, shown(name.rpartition(".")[2], one.value), *([one.origin] if origin else [])]
@@ -85,10 +87,12 @@ def _settings(ui: Ui) -> list[tuple[str, Value]]:
 
 def init(
     ui: Ui,
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="It may exist.")] = Path("."),
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="The folder; it may exist.")
+    ] = Path("."),
     template: Annotated[
         Template,
-        typer.Option("--template", help="Topics in files, or on a broker of this machine."),
+        typer.Option("--template", help="Topics in files, or on a local broker."),
     ] = Template.MINIMAL,
 ) -> None:
     """Write a project that runs: headgate.toml, a job, its test, and some orders."""

@@ -30,19 +30,20 @@ def replay(
         ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", metavar="N", min=1, help="At most so many letters.")
+        int | None,
+        typer.Option("--limit", metavar="N", min=1, help="The maximum number of letters."),
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Those too that were replayed before.")
+        bool, typer.Option("--again", help="Include letters that were replayed before.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say which letters it would be.")
+        bool, typer.Option("--dry-run", help="Only show which letters would be replayed.")
     ] = False,
     option: ClientOption = None,
 ) -> None:
-    """Give dead letters to the step that lost them, each once.
+    """Send dead letters back to the step that lost them, each once.
 
-    A letter that was replayed is left out, so that a command which was killed can be run again.
+    Letters that were already replayed are skipped, so you can run a killed command again.
     """
     from headgate.runtime.replay import ReplayRequest
     from headgate.runtime.replay import replay as give

@@ -51,10 +51,10 @@ def create(
     ui: Ui,
     job: JobArgument,
     snapshot: Annotated[
-        str, typer.Argument(metavar="[SNAP]", help="Of which checkpoint; the newest by default.")
+        str, typer.Argument(metavar="[SNAP]", help="The checkpoint; by default the newest.")
     ] = "latest",
     label: Annotated[
-        str | None, typer.Option("--label", metavar="NAME", help="What to call it.")
+        str | None, typer.Option("--label", metavar="NAME", help="The savepoint's name.")
     ] = None,
     wait: WaitOption = True,
     timeout: TimeoutOption = None,
@@ -126,7 +126,7 @@ def _list_text(records: list[SavepointRecord]) -> str:
 
 
 def show(ui: Ui, job: JobArgument, snapshot: SnapArgument) -> None:
-    """Show a savepoint: what it is of, its steps and where it is."""
+    """Show a savepoint: its checkpoint, its steps and its location."""
     found = _savepoint(ui, job, snapshot)
     assert found.manifest is not None
     manifest = found.manifest
@@ -152,14 +152,15 @@ def copy(
     job: JobArgument,
     snapshot: SnapArgument,
     to: Annotated[
-        str | None, typer.Option("--to", metavar="URI", help="Folder or URL that is not there yet.")
+        str | None,
+        typer.Option("--to", metavar="URI", help="A folder or URL that does not exist yet."),
     ] = None,
     as_job: Annotated[
         str | None,
-        typer.Option("--as-job", metavar="JOB", help="Into this job's savepoints, as its own."),
+        typer.Option("--as-job", metavar="JOB", help="The job that gets the savepoint as its own."),
     ] = None,
 ) -> None:
-    """Copy a savepoint to another folder or URL, or to another job of the home."""
+    """Copy a savepoint to a different folder or URL, or to another job in the home."""
     found = _savepoint(ui, job, snapshot)
     assert found.manifest is not None
     if (to is None) == (as_job is None):

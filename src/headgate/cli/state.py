@@ -27,9 +27,9 @@ TargetArgument = Annotated[
 ]
 StepArgument = Annotated[str, typer.Argument(metavar="STEP", help="The step that keeps the state.")]
 StoreOption = Annotated[
-    str, typer.Option("--state", metavar="NAME", help="Which state of the step.")
+    str, typer.Option("--state", metavar="NAME", help="The name of the step's state.")
 ]
-LimitOption = Annotated[int, typer.Option("--limit", min=1, help="At most so many rows.")]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, help="The maximum number of rows.")]
 WhereOption = Annotated[
     str | None,
     typer.Option("--where", metavar="SQL", help="Only rows such as \"row.name = 'Ann'\"."),
@@ -52,7 +52,7 @@ def register(app: typer.Typer) -> None:
 
 
 def list_states(ui: Ui, target: TargetArgument) -> None:
-    """List the steps that keep state, with rows and sizes; starts no Spark."""
+    """List the steps that keep state, with rows and sizes; does not start Spark."""
     from headgate.state.shape import kept_states
 
     snapshot = _snapshot(ui, target)
@@ -84,7 +84,9 @@ def get(
     spark: SparkArgument = None,
     key: Annotated[
         list[str] | None,
-        typer.Option("--key", metavar="NAME=VALUE", help="A part of the key; NAME alone is null."),
+        typer.Option(
+            "--key", metavar="NAME=VALUE", help="A part of the key; NAME alone means null."
+        ),
     ] = None,
     state: StoreOption = "default",
 ) -> None:
@@ -192,12 +194,13 @@ def export(
     spark: SparkArgument = None,
     *,
     to: Annotated[
-        Path, typer.Option("--to", metavar="FILE", help="A file of JSON lines that is not there.")
+        Path,
+        typer.Option("--to", metavar="FILE", help="A file for JSON lines, which must not exist."),
     ],
     where: WhereOption = None,
     state: StoreOption = "default",
 ) -> None:
-    """Write a step's state to a file, a JSON object a line."""
+    """Write a step's state to a file, one JSON object per line."""
     if to.exists():
         raise UsageError(f"{to} already exists", remedy="name another file")
     snapshot = _snapshot(ui, target)

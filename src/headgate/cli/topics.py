@@ -44,7 +44,7 @@ def register(app: typer.Typer) -> None:
     command(topic, "produce")(produce)
     command(topic, "read")(read)
     command(topic, "describe")(describe)
-    app.add_typer(topic, name="topic", help="Make, fill, read and describe topics.")
+    app.add_typer(topic, name="topic", help="Create, fill, read and describe topics.")
 
 
 def create(
@@ -62,7 +62,8 @@ def create(
         ),
     ] = None,
     compact: Annotated[
-        bool, typer.Option("--compact", help="Keep only the newest of each key (Kafka only).")
+        bool,
+        typer.Option("--compact", help="Keep only the newest record of each key (Kafka only)."),
     ] = False,
     replication: Annotated[
         int | None,
@@ -70,7 +71,7 @@ def create(
             "--replication",
             metavar="N",
             min=1,
-            help="On how many brokers each record is (Kafka only) [default: as the broker is set].",
+            help="How many brokers hold each record (Kafka only) [default: the broker's].",
         ),
     ] = None,
     option: ClientOption = None,
@@ -101,21 +102,23 @@ def produce(
         str, typer.Option("--file", metavar="F|-", help="Lines to send; - is standard input.")
     ] = "-",
     key: Annotated[
-        str | None, typer.Option("--key", metavar="FIELD", help="The JSON field that is the key.")
+        str | None, typer.Option("--key", metavar="FIELD", help="The JSON field to use as the key.")
     ] = None,
     with_keys: Annotated[
         bool,
-        typer.Option("--with-keys", help="Lines are key, tab, value; an empty value deletes."),
+        typer.Option(
+            "--with-keys", help="Lines are key, tab, value; an empty value deletes the key."
+        ),
     ] = False,
     rate: Annotated[
-        float | None, typer.Option("--rate", metavar="N", help="At most N records a second.")
+        float | None, typer.Option("--rate", metavar="N", help="At most N records per second.")
     ] = None,
     partition: Annotated[
         int | None, typer.Option("--partition", metavar="N", help="Send all to this partition.")
     ] = None,
     option: ClientOption = None,
 ) -> None:
-    """Send a record a line."""
+    """Send one record per line."""
     if key is not None and with_keys:
         raise UsageError(
             "--key and --with-keys exclude each other", remedy="leave one of the two out"
@@ -157,7 +160,9 @@ def read(
     start: Annotated[
         str, typer.Option("--from", metavar="WHERE", help="earliest, latest or an ISO time.")
     ] = "earliest",
-    follow: Annotated[bool, typer.Option("--follow", help="Wait for more at the end.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Wait for more records at the end.")
+    ] = False,
     limit: Annotated[
         int | None, typer.Option("--limit", metavar="N", min=0, help="Stop after N records.")
     ] = None,
@@ -171,7 +176,7 @@ def read(
     ] = True,
     option: ClientOption = None,
 ) -> None:
-    """Print a record a line, up to the end of the topic unless --follow."""
+    """Print one record per line, up to the end of the topic unless --follow."""
     place = _place(start)
     topic = _existing(address, option)
     if limit == 0:

@@ -19,7 +19,7 @@ HostOption = Annotated[
     str, typer.Option("--host", metavar="ADDRESS", help="Where to listen; loopback by default.")
 ]
 PortOption = Annotated[
-    int, typer.Option("--port", metavar="N", min=0, max=65535, help="0 takes one that is free.")
+    int, typer.Option("--port", metavar="N", min=0, max=65535, help="The port; 0 picks a free one.")
 ]
 
 
@@ -40,23 +40,23 @@ def serve(
         typer.Option(
             "--token",
             metavar="TEXT",
-            help=f"Who has it may look and act [env {TOKEN}, which other users do not see].",
+            help=f"Whoever has it may look and act [env {TOKEN}, hidden from other users].",
         ),
     ] = None,
     read_token: Annotated[
         str | None,
         typer.Option(
-            "--read-token", metavar="TEXT", help=f"Who has it may look [env {READ_TOKEN}]."
+            "--read-token", metavar="TEXT", help=f"Whoever has it may look [env {READ_TOKEN}]."
         ),
     ] = None,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
-            "--allow-host", metavar="NAME", help="A name under which it is reached; repeatable."
+            "--allow-host", metavar="NAME", help="A host name that the server accepts; repeatable."
         ),
     ] = None,
 ) -> None:
-    """Show the jobs of the home in a browser and over REST, and act on them."""
+    """Show the jobs in the home in a browser and over REST, and act on them."""
     import uvicorn
 
     from headgate.ui.access import Access

@@ -250,7 +250,8 @@ def topic(
     """A topic by its address; the options depend on the system that the topic is in.
 
     `format` says how values encode the columns: "json" (default), "avro", "protobuf", "csv",
-    "text", "raw", "debezium-json" or "debezium-avro". With a `registry`, values name their schema.
+    "text", "raw", "debezium-json" or "debezium-avro". With a `registry`, values begin with the id
+    of their schema.
 
     >>> topic("log:data/orders", schema="id BIGINT").describe()
     'log:data/orders'

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from headgate.jvm.python_sinks import BatchWriter
 
 Expr: TypeAlias = Column | str
-"""A column: one of PySpark, or Spark SQL as text.
+"""A column: a PySpark `Column`, or Spark SQL as text.
 
 >>> str(hg.when("visits >= 10"))
 'when visits >= 10 once'
 """
 StartPosition: TypeAlias = Literal["earliest", "latest"] | datetime | Mapping[int, int]
-"""Where a job that has no checkpoint yet begins to read: an end, a time, or offsets by partition.
+"""Where a job without a checkpoint starts to read: an end, a time, or offsets by partition.
 
 >>> hg.topic("log:orders", schema="id BIGINT", start=datetime(2026, 1, 1)).start.year
 2026
@@ -120,7 +120,7 @@ class Source:
 
     @property
     def may_lose(self) -> bool:
-        """Whether it goes on although records are gone."""
+        """Whether it continues although records are gone."""
         return False
 
     def begin(self, spark: SparkSession, line: str, topics: Sequence[str]) -> str:
@@ -155,7 +155,7 @@ class Sink:
 
     @property
     def exactly_once(self) -> bool:
-        """Whether a replayed batch is written once."""
+        """Whether a replayed batch is written only once."""
         return True
 
     @property
@@ -179,7 +179,7 @@ class Sink:
         return False
 
     def hidden_columns(self) -> Mapping[str, Expr]:
-        """What the writer needs beside the row, by the part of a record that it becomes."""
+        """What the writer needs besides the row, by the part of a record that it becomes."""
         return {} if self.key is None else {"key": self.key}
 
     def hidden_type(self, part: str, kind: DataType) -> DataType:
@@ -242,7 +242,7 @@ class Sink:
         """Write down who writes there, if the kernel does not."""
 
     def config(self) -> Mapping[str, Any]:
-        """What makes it another sink if it changes, beside its address: plain JSON values."""
+        """What makes it a different sink if it changes, besides its address: plain JSON values."""
         return {}
 
     def batch_writer(self, step: str) -> BatchWriter | None:

@@ -21,7 +21,7 @@ class FilesSink(Sink):
     """Writes Parquet, JSON or CSV files exactly once, into folders `batch=<run>-<number>`.
 
     `partition_by` names columns whose values become folders inside, as in Hive and Spark.
-    `rows_per_file` is the most rows that a file gets.
+    `rows_per_file` is the maximum number of rows per file.
 
     >>> FilesSink("out/orders", format="json", partition_by=["day"]).describe()
     'files:out/orders (json)'

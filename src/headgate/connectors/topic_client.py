@@ -143,7 +143,7 @@ class NotAcknowledgedError(HeadgateError):
         super().__init__(f"{why}; {acknowledged:,} {noun} acknowledged", remedy=remedy)
 
     def after(self, acknowledged: int) -> NotAcknowledgedError:
-        """The same, when others had been acknowledged before."""
+        """The same error, when other records had been acknowledged before."""
         return NotAcknowledgedError(
             self.why, acknowledged=acknowledged + self.acknowledged, remedy=self.remedy
         )

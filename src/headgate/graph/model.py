@@ -165,7 +165,7 @@ class Graph:
     warnings: tuple[str, ...] = ()
 
     def step(self, id: str) -> Step:
-        """The step of that name."""
+        """The step with this name."""
         return next(s for s in self.steps if s.id == id)
 
     def consumers(self, id: str, output: str | None = None) -> tuple[Step, ...]:
@@ -188,7 +188,7 @@ class Graph:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Graph:
-        """The graph of a graph.json; `formats.current` has made it of the current format."""
+        """The graph from a graph.json in the current format (`formats.current`)."""
         return Graph(
             data["job"],
             tuple(Step.from_json(s) for s in data["steps"]),
@@ -203,7 +203,7 @@ class Graph:
     def fingerprint(self) -> str:
         """The same for two graphs that do the same: names, inputs, configs, schemas and layouts.
 
-        Where a step stands in the file does not matter, nor do labels and warnings.
+        The position of a step in the file does not matter, nor do labels and warnings.
         """
         return fingerprint_of(self.sources, [s.identity() for s in self.steps])
 

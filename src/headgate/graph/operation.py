@@ -57,9 +57,9 @@ class Fit:
     ...     @classmethod
     ...     def fits(cls, old, new):
     ...         same = old["by"] == new["by"]
-    ...         return hg.Fit() if same else hg.Fit(conflicts=("it goes by another column",))
+    ...         return hg.Fit() if same else hg.Fit(conflicts=("it uses a different column",))
     >>> FirstBy.fits({"by": "id"}, {"by": "name"}).conflicts
-    ('it goes by another column',)
+    ('it uses a different column',)
     """
 
     conflicts: tuple[str, ...] = ()

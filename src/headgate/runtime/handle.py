@@ -26,7 +26,7 @@ _POLL_SECONDS = 0.05
 
 
 class RunHandle:
-    """A running job; made by `hg.start`.
+    """A running job; returned by `hg.start`.
 
     >>> handle = hg.start(store, home="home")
     """
@@ -115,8 +115,8 @@ class RunHandle:
         """Finish the current batch and stop; the next start continues from there.
 
         With `drain`, everything in the sources is read first, and then event time ends: every
-        window closes, and rows of a later start are too late. Returns the savepoint's name for
-        `restore` and `--from`, or None if you asked for none or the job has no checkpoint yet.
+        window closes, and rows that arrive later are too late. Returns the savepoint's name for
+        `restore` and `--from`, or None if you did not want one or the job has no checkpoint yet.
 
         >>> handle.stop(savepoint=False)
         >>> handle.running
@@ -128,7 +128,7 @@ class RunHandle:
         return f"sp:{label}" if label else None
 
     def wait(self, timeout: Duration | None = None) -> None:
-        """Wait until the job has ended; raises what made it fail, or TimeoutError.
+        """Wait until the job has ended; raises the error that made it fail, or TimeoutError.
 
         >>> handle.wait("1 minute")
         """
@@ -161,11 +161,11 @@ def start(
 ) -> RunHandle:
     """Start a job in this process; it resumes where it was, or starts from a snapshot.
 
-    The options are those of `headgate run`: `restore` is its `--from`, such as `"sp:before_v2"`,
-    `conf` and `master` are Spark's. With `spark`, or in a process that has a session, the job runs
-    in a copy of that session, with all its views and functions. What Headgate needs is added to the
-    copy. `py_files` are modules, folders and archives for executors, by default the job's folder.
-    A notebook shows a handle as a table with the job's state.
+    The options are those of `headgate run`: `restore` is its `--from`, such as `"sp:before_v2"`;
+    `conf` and `master` are for Spark. With `spark`, or in a process that has a session, the job
+    runs in a copy of that session, with all its views and functions. What Headgate needs is added
+    to the copy. `py_files` are modules, folders and archives for executors, by default the job's
+    folder. A notebook shows a handle as a table with the job's state.
 
     >>> handle = hg.start(store, home="home", params={"orders": "log:orders"})
     >>> handle.stop(savepoint=False)

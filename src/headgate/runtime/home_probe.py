@@ -22,7 +22,7 @@ _LATER_SECONDS = 3.0
 
 
 class HomeUnseenError(RefusedError):
-    """An executor sees another disk at the home's path, so the state that it writes would be lost.
+    """An executor sees a different disk at the home's path, so the state it writes would be lost.
 
     >>> error = HomeUnseenError(
     ...     'HEADGATE {"code": "HOME_UNSEEN", "executor": "3", "host": "worker-7", '

@@ -18,10 +18,10 @@ def spark_session(
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A session with everything that Headgate needs, made from a builder.
+    """A session with everything that Headgate needs, created from a builder.
 
-    It has the jars, packages and extensions of the builder, of `conf` and of spark-defaults.conf
-    beside Headgate's own. If Spark runs already, it is a copy of that session.
+    It has the jars, packages and extensions of the builder, `conf` and spark-defaults.conf
+    alongside Headgate's own. If Spark is already running, it is a copy of that session.
 
     >>> spark = hg.spark_session(SparkSession.builder.appName("notebook"))
     >>> hg.start(store, spark=spark, home="home", bounded=True).wait()

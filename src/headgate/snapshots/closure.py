@@ -18,7 +18,7 @@ StateIds = Mapping[int, Sequence[Sequence[str]]]
 
 
 class DamagedError(RefusedError):
-    """A file of a snapshot is missing or not what it was.
+    """A file of a snapshot is missing or damaged.
 
     >>> print(DamagedError("state/1.delta", "is missing"))
     state/1.delta is missing: restore the file from a backup, or start from another snapshot

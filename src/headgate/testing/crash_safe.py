@@ -23,10 +23,10 @@ def assert_crash_safe(
 ) -> None:
     """Run a script of (source, record) without a crash, then with one at each point of a commit.
 
-    The script is cut into two batches, and the job dies in each of them. Rows of every
-    sink, the state of every step and all counters must be as they were without a crash. Sinks in
-    `real_sinks` are written as the job says, and read by these functions; the job then also dies
-    when such a sink has written a batch and nobody has noted it.
+    The script is split into two batches, and the job dies in each of them. Rows of every sink, the
+    state of every step and all counters must be the same as without a crash. Sinks in `real_sinks`
+    are the job's real ones, and these functions read them; the job then also dies after such a sink
+    has written a batch and before anything records that.
     """
     parts = _parts(script)
     wanted = _outcome(job, parts, params, real_sinks, crash=None)

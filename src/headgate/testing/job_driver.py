@@ -50,12 +50,12 @@ _INTERNAL = ("state_", "waiting_")
 
 
 class JobDriver:
-    """The whole job on the real kernel; sources and sinks are topics of the test.
+    """Runs the whole job on the real kernel; sources and sinks are topics of the test.
 
-    It is used in a `with` statement, or made by the pytest fixture `job_driver`, which closes it.
+    Use it in a `with` statement, or with the pytest fixture `job_driver`, which closes it.
 
-    A sink of your own in Python is written as the job says if `real_sinks` has a function for it
-    that reads all of its rows: `JobDriver(job, real_sinks={"visits": read_table})`.
+    The job writes to its real sink if `real_sinks` has a function for the sink that reads all of
+    its rows: `JobDriver(job, real_sinks={"visits": read_table})`.
 
     >>> @hg.job("store")
     ... def store(job: hg.Job) -> None:
@@ -71,7 +71,7 @@ class JobDriver:
     >>> t.run().rows("enriched")
     [{'id': 7, 'user_id': 1, 'name': 'Ann'}]
 
-    The examples below go on from here.
+    The examples below continue from here.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class JobDriver:
         self._built = self._job.build(self._params, spark=self._session)
 
     def send(self, source: str, *records: Record, partition: int = 0) -> Self:
-        """Put records (dicts, dataclasses, or text as it is) into a source or table.
+        """Put records (dicts, dataclasses, or plain text) into a source or table.
 
         A table's record gets its key from its key columns; `Deleted(key)` is a tombstone.
 
@@ -259,7 +259,7 @@ class JobDriver:
     def changes(self, sink: str) -> list[tuple[str | None, dict[str, Any] | None]]:
         """The committed changes of a sink since the last call: key, and row or None for a deletion.
 
-        Those of one key are in their order. `rows` and `changes` go on from where either was.
+        The changes of a key are in order. `rows` and `changes` share one position in the output.
 
         >>> t.changes("enriched")
         []
@@ -284,7 +284,7 @@ class JobDriver:
         )
 
     def state(self, step: str, name: str = ROWS) -> StateView:
-        """The rows that a step keeps after the last checkpoint, or in the snapshot restored.
+        """The rows in a step's state after the last checkpoint, or in the restored snapshot.
 
         >>> t.state("users_lookup").all()
         [{'key': {'id': 2}, 'row': {'name': 'Bob'}}]
@@ -320,7 +320,7 @@ class JobDriver:
         return f"{self._run_home.id}/ck:{record.id}" if record else f"{self._run_home.id}/none"
 
     def advance_processing_time(self, by: Duration) -> Self:
-        """Move processing time on, for rows that wait, timers and sources that become idle.
+        """Move processing time forward, for waiting rows, timers and sources that become idle.
 
         >>> t.advance_processing_time("1 minute").run().rows("unknown")
         [{'id': 9, 'user_id': 1}]
@@ -330,10 +330,11 @@ class JobDriver:
         return self
 
     def advance_watermark(self, source: str, to: When) -> Self:
-        """Move a source's watermark on without rows, from the next run on, as if rows had come.
+        """Move a source's watermark forward without rows, from the next run on.
 
-        The job's watermark is the least of its sources'. `to` is a datetime or ISO 8601, in UTC
-        unless it says otherwise. It stays so after a crash or restore; going back does nothing.
+        The job's watermark is the lowest of its sources' watermarks. `to` is a datetime or ISO
+        8601, in UTC unless it says otherwise. The watermark stays there after a crash or restore;
+        moving it back has no effect.
 
         >>> @hg.job("visits")
         ... def visits(job: hg.Job) -> None:
@@ -368,9 +369,9 @@ class JobDriver:
         return self
 
     def crash(self, at: CrashPoint = "after_sink") -> Self:
-        """Process what was sent, but die at a point of the batch's commit.
+        """Process what was sent, but die at a certain point of the batch's commit.
 
-        `mid_sink` is when the first sink that has rows has written them, and has not noted it yet.
+        At `mid_sink`, the first sink with rows has written them but has not recorded that yet.
 
         >>> _ = t.send("orders", {"id": 10, "user_id": 2}).crash(at="after_sink")
         >>> t.restore().run().rows("enriched")
@@ -401,7 +402,7 @@ class JobDriver:
         return [new] if current is None else [current.id, new]
 
     def savepoint(self, label: str | None = None) -> str:
-        """Make a savepoint of the last checkpoint; gives the name to restore it by.
+        """Make a savepoint of the last checkpoint; returns its name for `restore`.
 
         >>> t.savepoint("before_v2")
         'sp:before_v2'
@@ -416,7 +417,7 @@ class JobDriver:
         parallelism: int | None = None,
         allow_dropped_state: bool = False,
     ) -> Self:
-        """Go on from the last checkpoint or a snapshot: after a crash, or with a changed job.
+        """Continue from the last checkpoint or a snapshot: after a crash, or with a changed job.
 
         >>> len(t.restore("sp:before_v2").state("users_lookup").all())
         1

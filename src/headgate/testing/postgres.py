@@ -46,9 +46,9 @@ def find_programs() -> Path:
 
 
 class PostgresServer:
-    """A PostgreSQL server in a folder of its own, on loopback; the fixture `postgres` gives one.
+    """A PostgreSQL server in its own folder, on loopback; the fixture `postgres` provides one.
 
-    It has an empty database. Nothing of it is left when the `with` statement ends.
+    It has an empty database. Nothing is left of the server when the `with` statement ends.
 
     >>> with PostgresServer() as postgres:
     ...     postgres.sql("CREATE TABLE visits (page TEXT, n INT)",
@@ -89,11 +89,11 @@ class PostgresServer:
 
     @property
     def url(self) -> str:
-        """The database's JDBC address; user and password are given beside it."""
+        """The database's JDBC address, without user and password."""
         return f"jdbc:postgresql://127.0.0.1:{self.port}/{self.database}"
 
     def sql(self, *statements: str, database: str | None = None) -> None:
-        """Run statements, each in a transaction of its own; raises if one fails."""
+        """Run statements, each in its own transaction; raises if one fails."""
         self.psql(database=database, given=";\n".join(statements) + ";")
 
     def rows(self, query: str) -> list[tuple[str | None, ...]]:
@@ -104,7 +104,7 @@ class PostgresServer:
         ]
 
     def psql(self, *words: str, database: str | None = None, given: str = "") -> str:
-        """What psql says; raises if a statement fails."""
+        """The output of psql; raises if a statement fails."""
         command = [str(self._programs / "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h",
                    "127.0.0.1", "-p", str(self.port), "-U", self.user, "-d",
                    database or self.database, *words]  # fmt: skip
@@ -121,7 +121,7 @@ class PostgresServer:
         return ran.stdout
 
     def start(self) -> None:
-        """Start the server, also after `kill`, and wait until it answers."""
+        """Start the server, for instance after `kill`, and wait until it answers."""
         settings = {**_SETTINGS, "port": str(self.port)}
         words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         with open(self.folder / "server.log", "ab") as log:
@@ -142,7 +142,7 @@ class PostgresServer:
             time.sleep(0.05)
 
     def kill(self) -> None:
-        """kill -9 of the server with all of its processes."""
+        """Kill the server and all of its processes with -9."""
         if self._process is not None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)

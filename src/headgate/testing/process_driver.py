@@ -47,10 +47,10 @@ class _Memory:
 
 
 class ProcessDriver:
-    """Gives rows to a process function and moves time on; each call is a batch.
+    """Passes rows to a process function and moves time forward; each call is a batch.
 
-    As in a job, a batch first calls the timers that are due, then the handlers of its rows, and a
-    timer that a row sets for the past is called with the next batch.
+    As in a job, a batch first fires the timers that are due, then calls the handlers of its rows. A
+    timer that a row sets in the past fires with the next batch.
 
     >>> class Settle(hg.Process):
     ...     owed = hg.value_state(float)
@@ -77,7 +77,7 @@ class ProcessDriver:
     >>> driver.state("owed", key="o1")
     10.0
 
-    The examples below go on from here.
+    The examples below continue from here.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class ProcessDriver:
         self._errors: list[dict[str, Any]] = []
 
     def send(self, input: str, record: Record, *, key: Any, at: When | None = None) -> list[Any]:
-        """Give a row to the handler of an input; what comes out of the main output.
+        """Pass a row to the handler of an input; returns the rows of the main output.
 
         A key of several parts is a tuple, or a dict or Row that names them.
 
@@ -117,11 +117,10 @@ class ProcessDriver:
         return self._batch({self._key(key): [self._call(input, record, at)]})
 
     def send_batch(self, rows: Iterable[tuple[str, Record, Any, When | None]]) -> list[Any]:
-        """Give several rows in one batch: each has an input, a record, a key and a time or None.
+        """Pass several rows in one batch: each has an input, a record, a key and a time or None.
 
         As in a job, the rows of a key come input by input: in the order of the driver's `inputs`,
-        which is that of the class's handlers unless it was given. A job has the order of
-        `job.process`.
+        by default that of the class's handlers. A job uses the order in `job.process`.
 
         >>> noon = datetime(2026, 1, 1, 12)
         >>> driver.send_batch([("payments", {"amount": 5.0}, "o2", None),
@@ -149,7 +148,7 @@ class ProcessDriver:
         return _Call(number, row, None if at is None else micros_of(_time(at)))
 
     def advance_watermark(self, to: When) -> list[Any]:
-        """Move event time on; what the timers that are due give.
+        """Move event time forward; returns what the timers that are due emit.
 
         `datetime.max` ends it, as `--drain` does.
 
@@ -164,7 +163,7 @@ class ProcessDriver:
         return self._batch({})
 
     def advance_processing_time(self, by: Duration) -> list[Any]:
-        """Move processing time on; what the timers that are due give.
+        """Move processing time forward; returns what the timers that are due emit.
 
         >>> driver.advance_processing_time("5 minutes")
         []
@@ -173,7 +172,7 @@ class ProcessDriver:
         return self._batch({})
 
     def side(self, output: str) -> list[Any]:
-        """What came out of a side output since the last call.
+        """The rows of a side output since the last call.
 
         >>> driver.side("unpaid")
         []
@@ -240,7 +239,7 @@ class ProcessDriver:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What handlers counted.
+        """The counters that handlers added to.
 
         >>> driver.counts
         {'paid': 2}
@@ -248,7 +247,7 @@ class ProcessDriver:
         return dict(self._engine.context.counted)
 
     def restored(self) -> ProcessDriver:
-        """A driver that goes on from here, with state that went through the real encoders.
+        """A driver that continues from here, with state that went through the real encoders.
 
         >>> driver.restored().state("owed", key="o4")
         3.0

@@ -23,7 +23,7 @@ class DeltaSink(Sink):
     """Writes to a Delta table exactly once, one commit per batch; a missing table is created.
 
     `mode="merge"` replaces the row with the same `key`, and accepts streams of changes. A restore
-    from an older snapshot is another run: it appends rows again, but a merge ends with the same
+    from an older snapshot is a new run: it appends rows again, but a merge ends with the same
     table. Columns that the table lacks are added with `evolve=True`, and refused otherwise.
 
     >>> DeltaSink("lake/visits", partition_by=["day"]).describe()
@@ -60,7 +60,7 @@ class DeltaSink(Sink):
         return f"delta:{self.path}"
 
     def config(self) -> Mapping[str, Any]:
-        """Without `evolve`: a job that was refused for a new column goes on with it."""
+        """Without `evolve`: a job that was refused because of a new column can continue with it."""
         given = {"key": self.columns, "partition_by": self.partition_by}
         lists = {name: list(names) for name, names in given.items() if names}
         return {"mode": self.mode, **lists}

@@ -34,13 +34,13 @@ _NO_KEY = (ArrayType, DoubleType, FloatType, MapType, StructType)
 
 
 class IcebergSink(Sink):
-    """Rows into an Iceberg table, which is made if there is none: a snapshot a batch, exactly once.
+    """Writes to an Iceberg table exactly once, one snapshot per batch; creates a missing table.
 
-    `catalog` is a name that pyiceberg knows from its own configuration, and `options` are what
-    pyiceberg calls the properties of a catalog: `type`, `uri`, `warehouse`, ... `mode="merge"`
-    replaces the row with the same `key`, and takes streams of changes. Columns that the table lacks
-    are added with `evolve=True`, and refused without. Needs the package pyiceberg, where tasks run,
-    too: `pip install 'headgate[iceberg]'`.
+    `catalog` is a name from pyiceberg's own configuration, and `options` are pyiceberg's catalog
+    properties: `type`, `uri`, `warehouse`, ... `mode="merge"` replaces the row with the same `key`,
+    and accepts streams of changes. Columns that the table lacks are added with `evolve=True`, and
+    refused otherwise. The driver and the executors need the package pyiceberg:
+    `pip install 'headgate[iceberg]'`.
 
     >>> options = {"type": "rest", "uri": "https://catalog.example.com"}
     >>> IcebergSink("shop.visits", partition_by=["day"], options=options).describe()
@@ -83,7 +83,7 @@ class IcebergSink(Sink):
         return f"iceberg:{self.table}"
 
     def config(self) -> Mapping[str, Any]:
-        """Without `evolve`: a job that was refused for a new column goes on with it."""
+        """Without `evolve`: a job that was refused because of a new column can continue with it."""
         given = {"key": self.columns, "partition_by": self.partition_by}
         lists = {name: list(names) for name, names in given.items() if names}
         return {"mode": self.mode, **lists}

@@ -41,9 +41,9 @@ class KafkaSink(Sink):
 
     A record's value is the row as JSON or, in the `format` "protobuf", as a message. With a
     registry, the `format` can also be "avro", and the value begins with the id of its schema.
-    `value` can replace it (STRING or BINARY; null is a tombstone). Kafka's own partitioner chooses
-    the partition by `key`. `headers` is a map, `timestamp` a TIMESTAMP. All exactly-once Kafka
-    sinks of a job share one transaction per task and batch.
+    `value` replaces all this (STRING or BINARY; null is a tombstone). Kafka's own partitioner
+    chooses the partition by `key`. `headers` is a map, `timestamp` a TIMESTAMP. All exactly-once
+    Kafka sinks of a job share one transaction per task and batch.
 
     >>> KafkaSink("localhost:9092", "counts", key="url").describe()
     'kafka://localhost:9092/counts'

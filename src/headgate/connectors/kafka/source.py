@@ -49,9 +49,9 @@ _POLL_TIMEOUT_MS = "60000"
 class KafkaSource(Source):
     """A Kafka topic to read.
 
-    `topic` may be a pattern (`orders-.*`) or several names with commas. `start` says where a new
-    run begins: "earliest", "latest", a time, or an offset for each partition. `metadata` makes
-    columns of a record's key, topic, partition, offset, timestamp and headers. Options with a dot
+    `topic` may be a pattern (`orders-.*`) or several names separated by commas. `start` says where
+    a new run begins: "earliest", "latest", a time, or an offset for each partition. `metadata` adds
+    a record's key, topic, partition, offset, timestamp and headers as columns. Options with a dot
     are those of Kafka's Java client (`security.protocol`, `sasl.jaas.config`, ...).
 
     >>> KafkaSource("localhost:9092", "visits", schema="id BIGINT").describe()

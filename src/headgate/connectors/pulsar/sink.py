@@ -42,9 +42,10 @@ class PulsarSink(Sink):
     tombstone). Messages with a key go to the partition that Pulsar's own clients choose.
     `properties` is a MAP<STRING, STRING>, `event_time` a TIMESTAMP.
 
-    Exactly once needs deduplication, which a run switches on for the topic. A task then sends the
+    Exactly once needs deduplication, which a start switches on for the topic. A task then sends the
     rows of a batch in the order of `order_by` and then of their contents, so set `order_by` if the
-    order of messages with the same key matters. Options are those of PulsarAccess.
+    order of messages with the same key matters. The access options are the same as for
+    `PulsarSource`.
 
     >>> PulsarSink("pulsar://localhost:6650", "counts", key="url", order_by="at").describe()
     'pulsar://localhost:6650/counts'

@@ -34,11 +34,11 @@ _sessions: WeakSet[SparkSession] = WeakSet()
 class PulsarSource(Source):
     """A Pulsar topic to read.
 
-    `start` says where a new run begins: "earliest", "latest", a time (of publishing), or the
-    first message of each partition (`{0: "12:3"}`; other partitions begin at the earliest). With
-    a durable `subscription`, the broker keeps everything that no checkpoint has yet; each committed
-    checkpoint is acknowledged to it. `metadata` makes columns of a message's key, topic, partition,
-    publish_time, event_time, message_id and properties. `compacted` reads a table's topic as
+    `start` says where a new run begins: "earliest", "latest", a publish time, or the first message
+    of each partition (`{0: "12:3"}`; other partitions begin at the earliest). With a durable
+    `subscription`, the broker keeps everything that is not yet in a checkpoint, and each committed
+    checkpoint is acknowledged. `metadata` adds a message's key, topic, partition, publish_time,
+    event_time, message_id and properties as columns. `compacted` reads a table's topic as
     compaction left it.
 
     >>> PulsarSource("pulsar://localhost:6650", "users", schema="id BIGINT").describe()

@@ -13,7 +13,7 @@ from headgate.connectors.columns import check_stored
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of one sink of a job.
+    """A batch for one sink of a job.
 
     >>> batch = Batch("store", "r1", 7, "store.r1-5f2c.orders-7-9e1a")
     >>> f"INSERT INTO batches VALUES ('{batch.token}')"
@@ -28,7 +28,7 @@ class Batch:
 
     @staticmethod
     def of(request: Mapping[str, Any]) -> Batch:
-        """From what the kernel says."""
+        """A batch from the kernel's description."""
         return Batch(request["job"], request["run"], int(request["number"]), request["token"])
 
 

@@ -19,8 +19,8 @@ from headgate.jvm.python_sinks import BatchWriter
 class ForeachBatchSink(Sink):
     """Passes rows to your own function, `function(rows, batch)`, which runs on the driver.
 
-    `rows` is a DataFrame over the batch's rows, which were written aside, so the function can use
-    it as often as it likes. A batch without rows is not passed on. Delivery is at least once: a
+    `rows` is a DataFrame over the batch's rows, which are staged in the home, so the function can
+    use it as often as it likes. A batch without rows is not passed on. Delivery is at least once: a
     batch may come again after a crash, with the same rows and the same `batch.token`. Set
     `exactly_once=True` if the function skips a batch whose token it already has.
 

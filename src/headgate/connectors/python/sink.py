@@ -22,7 +22,7 @@ class PythonSink(Sink):
 
     Delivery is at least once: a batch may be written again after a crash, with the same rows and
     the same `batch.token`. A subclass that skips a batch whose token it already has sets
-    `exactly_once = True`. One that commits in `write`, partition by partition, also sets
+    `exactly_once = True`. A subclass that commits in `write`, partition by partition, also sets
     `by_task = True`; a repeated batch then has the same rows in each partition.
 
     >>> class Counted(PythonSink):
@@ -46,13 +46,13 @@ class PythonSink(Sink):
         raise NotImplementedError
 
     def commit(self, batch: Batch, messages: Sequence[Any]) -> None:
-        """Make the batch visible, on the driver; `messages` are what `write` gave, by partition."""
+        """Make the batch visible, on the driver; `messages` are what `write` returned, in order."""
 
     def abort(self, batch: Batch, messages: Sequence[Any]) -> None:
-        """Clean up after a `write` or `commit` that raised; `messages` of the writes that ended."""
+        """Clean up after a `write` or `commit` raised; `messages` are from the finished writes."""
 
     def config(self) -> Mapping[str, Any]:
-        """Settings that make it another sink if they change: plain JSON values, no secrets."""
+        """Settings that make it a different sink if they change: plain JSON values, no secrets."""
         return {}
 
     def describe(self) -> str:

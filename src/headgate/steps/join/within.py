@@ -15,7 +15,7 @@ _US = timedelta(microseconds=1)
 
 @dataclass(frozen=True)
 class Between:
-    """How far the right row's time may be from the left one's; made by `between`.
+    """How far the right row's time may be from the left row's time; created by `between`.
 
     >>> print(hg.between("-10 minutes", "1 hour"))
     between -10 minutes and 1 hour
@@ -25,7 +25,7 @@ class Between:
     upper: timedelta
 
     def config(self) -> dict[str, Any]:
-        """What decides whether rows that were kept can go on."""
+        """What decides whether stored rows can still be used."""
         return {"type": "between", "lower_us": self.lower // _US, "upper_us": self.upper // _US}
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class SameWindow:
         return timedelta(microseconds=self.window["size_us"])
 
     def config(self) -> dict[str, Any]:
-        """What decides whether rows that were kept can go on."""
+        """What decides whether stored rows can still be used."""
         return dict(self.window)
 
     def __str__(self) -> str:

@@ -166,7 +166,7 @@ class TableStep(TableOperation):
 
 
 class Table:
-    """The latest row of each key of a changelog topic; made by `job.table`.
+    """The latest row of each key of a changelog topic; created by `job.table`.
 
     >>> users = job.table("users", hg.topic("log:users", schema="id BIGINT, name STRING"), key="id")
     """

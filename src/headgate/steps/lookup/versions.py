@@ -14,7 +14,7 @@ _MS = timedelta(milliseconds=1)
 
 @dataclass(frozen=True)
 class Versions:
-    """Keep older versions of a table's rows this long behind the watermark, for `as_of` lookups.
+    """Keep old versions of table rows until the watermark is this far past, for `as_of` lookups.
 
     The version that was valid at that moment stays until a newer one replaces it.
 
@@ -33,7 +33,7 @@ class Versions:
         return parse_duration(self.keep) // _MS
 
     def config(self) -> dict[str, Any]:
-        """As it stands in the config of a step."""
+        """How it is stored in a step's config."""
         return {"keep_ms": self.millis}
 
     def __str__(self) -> str:

@@ -18,7 +18,7 @@ T = TypeVar("T")
 class ColumnState(ABC, Generic[T]):
     """One value for each key of a batch, as an Arrow column.
 
-    In the example, `job_of` makes a job that gives `visits` to a function by their pages.
+    In the example, `job_of` makes a job that passes `visits` to a function, keyed by page.
 
     >>> class Calls(hg.ArrowProcess):
     ...     gives = "page STRING, calls BIGINT"
@@ -62,7 +62,7 @@ def column_state(type: type[T]) -> ColumnState[T]:
 class ArrowContext(ABC):
     """What a handler of an `ArrowProcess` gets besides its rows.
 
-    In the example, `job_of` makes a job that gives `visits` to a function by their pages.
+    In the example, `job_of` makes a job that passes `visits` to a function, keyed by page.
 
     >>> class Sizes(hg.ArrowProcess):
     ...     gives = "keys BIGINT, rows BIGINT"

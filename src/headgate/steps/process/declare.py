@@ -98,7 +98,7 @@ class MapState(MutableMapping[K, V]):
 
 
 class Timer(ABC):
-    """A time at which the handler `on_<name>` is called for a key; each key has one such timer.
+    """Calls the handler `on_<name>` for a key at a set time; each key has one such timer.
 
     >>> class Remind(hg.Process):
     ...     deadline = hg.timer("event")
@@ -115,7 +115,7 @@ class Timer(ABC):
 
     @abstractmethod
     def set(self, at: datetime) -> None:
-        """Call the handler at this time (UTC), instead of the time that was set before."""
+        """Call the handler at this time (UTC) instead of any time set before."""
 
     @abstractmethod
     def cancel(self) -> None:
@@ -139,7 +139,7 @@ class Tagged(Generic[T]):
 
 
 Out: TypeAlias = Iterator[T | Tagged[Any]]
-"""What a handler gives: values of one type, and those of side outputs.
+"""What a handler returns: values of one type, and values for side outputs.
 
 >>> class Twice(hg.Process):
 ...     def on_rows(self, row: Row, ctx: hg.Context) -> hg.Out[int]:
@@ -335,7 +335,7 @@ def map_state(key: type[K], value: type[V], *, ttl: Duration | None = None) -> M
 
 
 def timer(clock: Clock = "event") -> Timer:
-    """Declare a timer, of event time or of processing time.
+    """Declare a timer by event time or by processing time.
 
     >>> class Timeout(hg.Process):
     ...     silence = hg.timer("processing")
@@ -431,7 +431,7 @@ class Process:
         """Called before the first row of a task: open what handlers need."""
 
     def close(self) -> None:
-        """Called after the last row of a task, also if it failed."""
+        """Called after the last row of a task, even if the task failed."""
 
 
 def around(cls: type) -> dict[str, Any]:

@@ -61,11 +61,11 @@ class StepKind(ABC):
         """The process function that does the work; it gets the rows in `on_rows`."""
 
     def config(self) -> Mapping[str, Any]:
-        """Settings that decide identity and whether state fits: plain JSON values."""
+        """Settings that identify the step and decide whether state fits: plain JSON values."""
         return {}
 
     def labels(self) -> Mapping[str, str]:
-        """What people read about the step."""
+        """Descriptions of the step for people."""
         return {name: str(value) for name, value in self.config().items()}
 
     @classmethod

@@ -11,7 +11,7 @@ from headgate.connectors.base import Expr
 
 @dataclass(frozen=True)
 class EventTime:
-    """The event time of a source: the column, how far out of order, how long to wait in silence.
+    """A source's event time: the column, how far out of order, how long to wait in silence.
 
     >>> hg.event_time("placed", idle_after="1 minute")
     EventTime(column='placed', out_of_orderness='0 seconds', idle_after='1 minute')
@@ -27,8 +27,9 @@ def event_time(
 ) -> EventTime:
     """Event time from a column or expression.
 
-    A source's watermark is the newest time of its rows minus `out_of_orderness`. The job's is the
-    lowest of its sources'. One without rows for `idle_after` does not count until its next row.
+    A source's watermark is the newest time of its rows minus `out_of_orderness`. The job's
+    watermark is the lowest of these. A source without rows for `idle_after` is left out until its
+    next row.
 
     >>> event_time("created_at", out_of_orderness="5 seconds").out_of_orderness
     '5 seconds'

@@ -17,14 +17,14 @@ _US = timedelta(microseconds=1)
 
 
 class Window:
-    """How rows are put into windows; made by `tumbling`, `sliding`, `session` or `count_window`.
+    """How rows are put into windows: by `tumbling`, `sliding`, `session` or `count_window`.
 
     >>> isinstance(hg.tumbling("15 minutes"), hg.Window)
     True
     """
 
     def config(self) -> dict[str, Any]:
-        """What decides whether windows that were kept can go on."""
+        """What decides whether stored windows can still be used."""
         raise NotImplementedError
 
     @staticmethod
@@ -91,14 +91,14 @@ class TimeWindow(Window):
 
 
 class Trigger:
-    """What makes a window emit an early row; made by `every`, `after_count` or `when`.
+    """What makes a window emit an early row; created by `every`, `after_count` or `when`.
 
     >>> isinstance(hg.every("2 minutes"), hg.Trigger)
     True
     """
 
     def config(self) -> dict[str, Any]:
-        """The trigger as it is written down."""
+        """The trigger as it is stored."""
         raise NotImplementedError
 
 
@@ -183,7 +183,7 @@ def _clock(clock: Clock, what: str, call: str) -> Clock:
 
 
 def tumbling(size: Duration, *, offset: Duration = "0 seconds", clock: Clock = "event") -> Window:
-    """Windows one after the other; with an offset, they begin that much later or earlier.
+    """Windows that follow each other; an offset makes them begin that much later or earlier.
 
     With `clock="processing"`, a row is in the window of the time at which its batch began.
 
@@ -233,7 +233,7 @@ def session(gap: Duration, *, clock: Clock = "event") -> Window:
 
 
 def count_window(size: int, *, every: int | None = None) -> Window:
-    """Windows of this many rows of a key, or with `every` the last of them after so many rows.
+    """Windows of `size` rows of a key; with `every`, the last `size` rows after each `every` rows.
 
     >>> str(count_window(4)), str(count_window(4, every=2))
     ('4 rows', '4 rows every 2')
