@@ -102,13 +102,13 @@ _COMMON: dict[str, tuple[Any, Any]] = {
         Annotated[
             str | None,
             typer.Option(
-                "--env", metavar="NAME", help="Environment of headgate.toml [env HEADGATE_ENV]."
+                "--env", metavar="NAME", help="Environment in headgate.toml [env HEADGATE_ENV]."
             ),
         ],
         None,
     ),
     "quiet": (
-        Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")],
+        Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")],
         False,
     ),
     "no_color": (Annotated[bool, typer.Option("--no-color", help="No colours.")], False),

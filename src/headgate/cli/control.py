@@ -38,10 +38,12 @@ JobArgument = Annotated[
     ),
 ]
 OpArgument = Annotated[str, typer.Argument(metavar="OP", help="The operation's id, or its start.")]
-WaitOption = Annotated[bool, typer.Option("--wait/--no-wait", help="Stay until it is done.")]
+WaitOption = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it is done.")]
 TimeoutOption = Annotated[
     str | None,
-    typer.Option("--timeout", metavar="TIME", help="Wait no longer, such as 30s; then exit 4."),
+    typer.Option(
+        "--timeout", metavar="TIME", help="Wait at most this long, such as 30s; then exit 4."
+    ),
 ]
 
 
@@ -51,7 +53,7 @@ def register(app: typer.Typer) -> None:
     command(app, "cancel")(cancel_job)
     command(app, "restart")(restart_job)
     operations = typer.Typer(
-        help="Operations requested of a job.", no_args_is_help=True, context_settings=HELP
+        help="Operations requested from a job.", no_args_is_help=True, context_settings=HELP
     )
     command(operations, "show")(show_op)
     command(operations, "wait")(wait_op)
@@ -63,10 +65,10 @@ def stop_job(
     ui: Ui,
     job: JobArgument,
     savepoint: Annotated[
-        bool, typer.Option("--savepoint/--no-savepoint", help="Make a savepoint at the end.")
+        bool, typer.Option("--savepoint/--no-savepoint", help="Create a savepoint at the end.")
     ] = True,
     drain: Annotated[
-        bool, typer.Option("--drain", help="First read all that is there and close all windows.")
+        bool, typer.Option("--drain", help="First read all available input and close all windows.")
     ] = False,
     label: Annotated[
         str | None, typer.Option("--label", metavar="LABEL", help="The savepoint's name.")
@@ -74,7 +76,7 @@ def stop_job(
     wait: WaitOption = True,
     timeout: TimeoutOption = None,
 ) -> None:
-    """Stop a job after its running batch, with a savepoint."""
+    """Stop a job after its current batch, with a savepoint."""
     if label is not None and not savepoint:
         raise typer.BadParameter("--label and --no-savepoint exclude each other")
     home = ui.home.find(job)
@@ -90,11 +92,11 @@ def stop_job(
 def cancel_job(
     ui: Ui,
     job: JobArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     wait: WaitOption = True,
     timeout: TimeoutOption = None,
 ) -> None:
-    """Stop a job at once, in the middle of its batch and without a savepoint."""
+    """Stop a job immediately, in the middle of its batch and without a savepoint."""
     home = ui.home.find(job)
     _driver(home)
     if not yes:
@@ -114,16 +116,19 @@ def restart_job(
     snapshot: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="SNAP", help="Start from there, not from the savepoint of its stop."
+            "--from",
+            metavar="SNAP",
+            help="Restart from this snapshot, not from the savepoint of the stop.",
         ),
     ] = None,
     parallelism: Annotated[
-        int | None, typer.Option("--parallelism", metavar="N", min=1, help="State partitions.")
+        int | None,
+        typer.Option("--parallelism", metavar="N", min=1, help="Number of state partitions."),
     ] = None,
     wait: WaitOption = True,
     timeout: TimeoutOption = None,
 ) -> None:
-    """Stop a job with a savepoint and start it again from there, in its own process."""
+    """Stop a job with a savepoint and restart it from there, in the same process."""
     home = ui.home.find(job)
     args = {"from": snapshot, "parallelism": parallelism}
     given = {name: value for name, value in args.items() if value is not None}
@@ -134,20 +139,20 @@ def restart_job(
 
 
 def show_op(ui: Ui, op: OpArgument) -> None:
-    """Show what became of an operation."""
+    """Show the state or result of an operation."""
     _, record = find_operation(ui.home, op)
     ui.data(record.to_json(), lambda: _text(record))
 
 
 def wait_op(ui: Ui, op: OpArgument, timeout: TimeoutOption = None) -> None:
-    """Wait until an operation has ended; exit 1 if it failed, 4 if it takes longer."""
+    """Wait until an operation has finished; exit 1 if it failed, 4 after --timeout."""
     operations, record = find_operation(ui.home, op)
     ended = _wait(ui, operations, record, timeout)
     ui.data(ended.to_json(), lambda: _text(ended))
 
 
 def cancel_op(ui: Ui, op: OpArgument) -> None:
-    """Take an operation back that the job has not begun to carry out."""
+    """Cancel an operation that the job has not started yet."""
     operations, record = find_operation(ui.home, op)
     before = record.state
     record = operations.cancel(record.id)

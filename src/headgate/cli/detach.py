@@ -80,10 +80,11 @@ def show_logs(
     ui: Ui,
     job: JobArgument,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Stay, and print what comes, until it has ended.")
+        bool,
+        typer.Option("--follow", "-f", help="Keep printing new lines until the job has finished."),
     ] = False,
     lines: Annotated[
-        int, typer.Option("--lines", "-n", metavar="N", min=0, help="How many of the last lines.")
+        int, typer.Option("--lines", "-n", metavar="N", min=0, help="Number of lines from the end.")
     ] = 100,
 ) -> None:
     """Print the log of a job that was started in the background."""

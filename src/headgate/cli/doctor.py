@@ -20,16 +20,17 @@ def doctor(
     ui: Ui,
     spark: SparkArgument = None,
     live: Annotated[
-        bool, typer.Option("--live", help="Also start Java and write to a remote home.")
+        bool, typer.Option("--live", help="Also start Java, and write to a remote home.")
     ] = False,
     warm: Annotated[
         bool,
         typer.Option(
-            "--warm", help="Make the archive of Spark's classes now, for starts in half the time."
+            "--warm",
+            help="Create the archive of Spark's classes now, so that starts take half as long.",
         ),
     ] = False,
 ) -> None:
-    """Look at Java, Spark, the kernel and the home, with a remedy for each thing that is wrong."""
+    """Check Java, Spark, the kernel and the home, and say how to fix each problem."""
     from headgate.doctor.checks import run_checks
 
     if warm:

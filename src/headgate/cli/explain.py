@@ -30,10 +30,14 @@ def explain(
     ui: Ui,
     code: Annotated[
         str | None,
-        typer.Argument(metavar="CODE", help="As at the end of an error.", autocompletion=_complete),
+        typer.Argument(
+            metavar="CODE",
+            help="The code at the end of an error message.",
+            autocompletion=_complete,
+        ),
     ] = None,
 ) -> None:
-    """Say what a code at the end of an error means; without a code, list them all."""
+    """Explain the code at the end of an error; without a code, list all codes."""
     if code is None:
         every = [found for name in code_names() if (found := code_named(name)) is not None]
         ui.data(

@@ -43,12 +43,12 @@ def check(
     app: Annotated[str, typer.Argument(metavar="APP", help="path/to/file.py or file.py:job.")],
     spark: SparkArgument = None,
     params: SetOption = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Treat warnings as errors.")] = False,
     live: Annotated[
-        bool, typer.Option("--live", help="Also ask the brokers about topics and rights.")
+        bool, typer.Option("--live", help="Also check topics and permissions on the brokers.")
     ] = False,
 ) -> None:
-    """Build a job's graph and check names, columns, keys and outputs; starts no query."""
+    """Build a job's graph and check names, columns, keys and outputs without starting a query."""
     built = _built(ui, app, params, spark)
     job = built.graph.job
     found = built.graph
@@ -74,12 +74,12 @@ def check(
 def graph(
     ui: Ui,
     target: Annotated[
-        str, typer.Argument(metavar="APP|JOB", help="A file with a job, or a job of the home.")
+        str, typer.Argument(metavar="APP|JOB", help="A file with a job, or a job in the home.")
     ],
     spark: SparkArgument = None,
     params: SetOption = None,
     format: Annotated[
-        GraphFormat, typer.Option("--format", help="How to print it.")
+        GraphFormat, typer.Option("--format", help="Output format.")
     ] = GraphFormat.TEXT,
 ) -> None:
     """Print a job's graph."""

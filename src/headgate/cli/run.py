@@ -53,54 +53,56 @@ def run_job(
     ] = None,
     params: SetOption = None,
     bounded: Annotated[
-        bool, typer.Option("--bounded", help="Read all that is there, then exit.")
+        bool, typer.Option("--bounded", help="Read all available input, then exit.")
     ] = False,
     drain: Annotated[
         bool, typer.Option("--drain", help="With --bounded: close all windows at the end.")
     ] = False,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="A new run from nothing; the old one is kept.")
+        bool, typer.Option("--fresh", help="Start a new run from scratch; the old run is kept.")
     ] = False,
     snapshot: Annotated[
         str | None,
         typer.Option(
             "--from",
             metavar="SNAP",
-            help="A new run from latest, ck:17, r1/ck:17, sp:label, JOB@SNAP or a path.",
+            help="Start a new run from latest, ck:17, r1/ck:17, sp:label, JOB@SNAP or a path.",
         ),
     ] = None,
     allow_dropped_state: Annotated[
         bool,
-        typer.Option("--allow-dropped-state", help="Start although a step's state is lost."),
+        typer.Option("--allow-dropped-state", help="Start even if a step's state is lost."),
     ] = False,
     parallelism: Annotated[
         int | None,
         typer.Option(
-            "--parallelism", metavar="N", help="State partitions; another number starts a new run."
+            "--parallelism",
+            metavar="N",
+            help="Number of state partitions; a different number starts a new run.",
         ),
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", metavar="JOB", help="Run it as a job of this name.")
+        str | None, typer.Option("--name", metavar="JOB", help="Run it as a job with this name.")
     ] = None,
     allow_duplicates: Annotated[
         bool,
         typer.Option(
             "--allow-duplicates",
-            help="Start a changed graph although an unfinished batch is partly written.",
+            help="Start a changed graph even if an unfinished batch is partly written.",
         ),
     ] = False,
     accept_sink_position: Annotated[
         bool,
         typer.Option(
             "--accept-sink-position",
-            help="The home is older than its sinks: go on behind what they have.",
+            help="If the home is older than its sinks, continue after what they have.",
         ),
     ] = False,
     take_over: Annotated[
         bool,
         typer.Option(
             "--take-over",
-            help="Write outputs that a job of this name in another home has written.",
+            help="Take over outputs written by a job with this name in a different home.",
         ),
     ] = False,
     savepoint_on_term: Annotated[
@@ -115,7 +117,7 @@ def run_job(
         typer.Option(
             "--grace",
             metavar="DURATION",
-            help="SIGTERM ends the job in the middle of a batch that takes longer.",
+            help="After SIGTERM, stop in the middle of a batch that takes longer than this.",
         ),
     ] = None,
     health_port: Annotated[
@@ -129,21 +131,23 @@ def run_job(
         typer.Option(
             "--health-limit",
             metavar="DURATION",
-            help="/healthz fails when checkpoints stop for longer.",
+            help="/healthz fails if there is no checkpoint for longer than this.",
         ),
     ] = "5 minutes",
     detach: Annotated[
         bool,
         typer.Option(
-            "--detach", "-d", help="Run it in the background, with a log that `logs` shows."
+            "--detach",
+            "-d",
+            help="Run it in the background, with a log that `headgate logs` shows.",
         ),
     ] = False,
     log_format: Annotated[
         LogFormat,
-        typer.Option("--log-format", help="text, or json: one object a line on standard error."),
+        typer.Option("--log-format", help="text, or json: one object per line on standard error."),
     ] = LogFormat.TEXT,
 ) -> None:
-    """Start a job; resumes where the same job stopped unless --from or --fresh."""
+    """Start a job, or resume it where it stopped (unless --from or --fresh)."""
     flags = parse_spark_flags(spark).beside(ui.project)
     given = [*(params or ()), *handed_over()]
     parse_params(given)

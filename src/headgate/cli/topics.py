@@ -44,14 +44,14 @@ def register(app: typer.Typer) -> None:
     command(topic, "produce")(produce)
     command(topic, "read")(read)
     command(topic, "describe")(describe)
-    app.add_typer(topic, name="topic", help="Make, fill, read and describe topics.")
+    app.add_typer(topic, name="topic", help="Create, fill, read and describe topics.")
 
 
 def create(
     ui: Ui,
     address: Address,
     partitions: Annotated[
-        int, typer.Option("--partitions", metavar="N", min=1, help="How many partitions.")
+        int, typer.Option("--partitions", metavar="N", min=1, help="Number of partitions.")
     ] = 1,
     retention: Annotated[
         str | None,
@@ -62,7 +62,7 @@ def create(
         ),
     ] = None,
     compact: Annotated[
-        bool, typer.Option("--compact", help="Keep only the newest of each key (Kafka only).")
+        bool, typer.Option("--compact", help="Keep only the newest record per key (Kafka only).")
     ] = False,
     replication: Annotated[
         int | None,
@@ -70,7 +70,8 @@ def create(
             "--replication",
             metavar="N",
             min=1,
-            help="On how many brokers each record is (Kafka only) [default: as the broker is set].",
+            help="Number of brokers that keep each record (Kafka only) "
+            "[default: the broker's setting].",
         ),
     ] = None,
     option: ClientOption = None,
@@ -98,24 +99,30 @@ def produce(
     ui: Ui,
     address: Address,
     file: Annotated[
-        str, typer.Option("--file", metavar="F|-", help="Lines to send; - is standard input.")
+        str,
+        typer.Option(
+            "--file", metavar="F|-", help="File with the lines to send; - is standard input."
+        ),
     ] = "-",
     key: Annotated[
         str | None, typer.Option("--key", metavar="FIELD", help="The JSON field that is the key.")
     ] = None,
     with_keys: Annotated[
         bool,
-        typer.Option("--with-keys", help="Lines are key, tab, value; an empty value deletes."),
+        typer.Option(
+            "--with-keys", help="Lines are key, tab, value; an empty value deletes the key."
+        ),
     ] = False,
     rate: Annotated[
-        float | None, typer.Option("--rate", metavar="N", help="At most N records a second.")
+        float | None, typer.Option("--rate", metavar="N", help="Send at most N records per second.")
     ] = None,
     partition: Annotated[
-        int | None, typer.Option("--partition", metavar="N", help="Send all to this partition.")
+        int | None,
+        typer.Option("--partition", metavar="N", help="Send all records to this partition."),
     ] = None,
     option: ClientOption = None,
 ) -> None:
-    """Send a record a line."""
+    """Send one record per line."""
     if key is not None and with_keys:
         raise UsageError(
             "--key and --with-keys exclude each other", remedy="leave one of the two out"
@@ -157,21 +164,25 @@ def read(
     start: Annotated[
         str, typer.Option("--from", metavar="WHERE", help="earliest, latest or an ISO time.")
     ] = "earliest",
-    follow: Annotated[bool, typer.Option("--follow", help="Wait for more at the end.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Wait for more records at the end.")
+    ] = False,
     limit: Annotated[
         int | None, typer.Option("--limit", metavar="N", min=0, help="Stop after N records.")
     ] = None,
-    keys: Annotated[bool, typer.Option("--keys", help="Key, tab, value on each line.")] = False,
+    keys: Annotated[
+        bool, typer.Option("--keys", help="Print key, tab, value on each line.")
+    ] = False,
     committed: Annotated[
         bool,
         typer.Option(
             "--committed/--uncommitted",
-            help="Leave out records of open and aborted transactions, or not (Kafka only).",
+            help="Leave out or include records of open and aborted transactions (Kafka only).",
         ),
     ] = True,
     option: ClientOption = None,
 ) -> None:
-    """Print a record a line, up to the end of the topic unless --follow."""
+    """Print one record per line, up to the end of the topic unless --follow."""
     place = _place(start)
     topic = _existing(address, option)
     if limit == 0:
@@ -189,7 +200,7 @@ def read(
 
 
 def describe(ui: Ui, address: Address, option: ClientOption = None) -> None:
-    """Show a topic's partitions and what is in them."""
+    """Show a topic's partitions and their contents."""
     facts = _existing(address, option).facts()
     parts = [asdict(part) for part in facts.partitions]
     counted = "entries" if parts and "entries" in parts[0] else "records"

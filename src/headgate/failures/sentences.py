@@ -195,7 +195,7 @@ def _unseen(fields: Fields) -> Failure:
     if fields.get("kind") == "unwritable":
         why = f"cannot write to the home: {path}: {said}"
     if fields.get("kind") == "apart":
-        why = f"does not see the home: the driver does not see the file that the executor wrote to {path}"
+        why = f"does not see the home: the driver does not see what the executor wrote to {path}"
     return Failure(Reason.HOME_UNSEEN, f"{who} {why}")
 
 
