@@ -53,7 +53,9 @@ def register(app: typer.Typer) -> None:
     command(app, "cancel")(cancel_job)
     command(app, "restart")(restart_job)
     operations = typer.Typer(
-        help="Operations requested from a job.", no_args_is_help=True, context_settings=HELP
+        help="Requested operations of a job: show, wait, cancel.",
+        no_args_is_help=True,
+        context_settings=HELP,
     )
     command(operations, "show")(show_op)
     command(operations, "wait")(wait_op)
