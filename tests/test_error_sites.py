@@ -208,7 +208,7 @@ def test_no_error_of_a_file_or_a_right_asks_for_a_report() -> None:
     ]
     assert asking == ["'UNEXPECTED'"]
     assert [code.name for code in CODES if "report it" in code.remedy] == ["UNEXPECTED"]
-    assert [r.name for r in Reason if "report" in r.remedy] == ["STEP_TWICE"]
+    assert [r.name for r in Reason if "report this" in r.remedy] == ["STEP_TWICE"]
 
 
 def test_the_page_of_errors_has_every_code_with_its_words() -> None:

@@ -190,7 +190,7 @@ def test_a_broker_that_answers_is_slow_and_not_silent() -> None:
     named = name_broker(explain(SLOW), READS[:1], lambda service: True)
     assert named.reason is Reason.FETCH_TIMEOUT and named.reason.retryable
     assert named.sentence.startswith(
-        "records did not come from the broker in time (kafka://a:1/orders of orders): "
+        "records did not arrive from the broker in time (kafka://a:1/orders of orders): "
     )
     assert "Cannot fetch record for offset 0" in named.sentence
     both = name_broker(explain(SLOW), READS, lambda service: True)

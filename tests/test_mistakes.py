@@ -490,7 +490,7 @@ orders.with_columns(half=half("note")).sink("out", out)
     assert outcome.exit_code == ExitCode.FAILED
     sentence = the_sentence(f"error: {outcome.error}")
     assert "ValueError: invalid literal" in sentence and "'three'" in sentence
-    assert f"{folder / 'app.py'}:{HEAD.count(chr(10)) + 2}: correct the code" in sentence
+    assert f"{folder / 'app.py'}:{HEAD.count(chr(10)) + 2}: fix the code" in sentence
 
 
 @pytest.mark.slow
@@ -514,7 +514,7 @@ def test_debug_tells_the_whole_story(folder: Path) -> None:
     assert ended.returncode == ExitCode.FAILED, ended.stderr
     assert "Traceback" in ended.stderr and "\tat org.apache.spark" in ended.stderr
     last = ended.stderr.strip().splitlines()[-1]
-    assert last.startswith("error: an expression of the job failed on a row")
+    assert last.startswith("error: an expression in the job failed on a row")
     assert "'three'" in last and last.endswith(
         ": correct the expression (headgate explain EXPRESSION)"
     )

@@ -85,7 +85,7 @@ class Pipe:
         """Run into a failure at a point of the commit of the next batch."""
         current = Home(self.home).job("pipe").current()
         jvm.arm_crash(self.spark, current.id if current else "r1", point)
-        with pytest.raises(HeadgateError, match="a test asked"):
+        with pytest.raises(HeadgateError, match="a test requested"):
             self.go(job)
 
     def reasons(self) -> list[str]:

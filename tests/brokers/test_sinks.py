@@ -132,7 +132,7 @@ def test_should_write_key_value_labels_and_time(pipe: Pipe) -> None:
 def test_should_say_that_a_record_is_too_large(pipe: Pipe) -> None:
     topic, size = pipe.system.narrow()
     pipe.send(range(0, 3))
-    with pytest.raises(HeadgateError, match="larger than the broker takes") as failed:
+    with pytest.raises(HeadgateError, match="larger than the broker accepts") as failed:
         pipe.go(pipe.sinking(pipe.sink(topic, value=f"repeat('x', {size})")))
     assert topic in str(failed.value)
     assert pipe.reasons() == ["RECORD_TOO_LARGE"]

@@ -126,7 +126,7 @@ def test_should_read_a_topic_that_was_made_again_only_if_records_may_be_lost(
     system.again(topic, 3)
     system.send(topic, numbered(range(1000, 1300)))
     for restore in (None, "latest"):
-        with pytest.raises(RefusedError, match="deleted and made again") as refused:
+        with pytest.raises(RefusedError, match="deleted and recreated") as refused:
             reading.go(source(system, topic), restore=restore)
         assert refused.value.exit_code == ExitCode.REFUSED
         assert "--fresh" in str(refused.value) and "on_data_loss" in str(refused.value)
@@ -160,7 +160,7 @@ def test_should_notice_a_topic_that_is_made_again_while_the_job_runs(
         ended = job.stop()
     if on_data_loss == "fail":
         assert reading.ids() == list(range(50))
-        assert ended.how == "failed" and "deleted and made again" in str(ended.error)
+        assert ended.how == "failed" and "deleted and recreated" in str(ended.error)
     else:
         assert ended.how == "stopped" and ended.run == "r2", ended
         assert reading.ids() == [*range(50), *range(1000, 1300)]

@@ -263,7 +263,7 @@ def test_should_count_only_what_was_acknowledged(new: Callable[..., Topic]) -> N
     topic = new()
     done = headgate("produce", topic.address, text=f"1\n2\n{'x' * 6_000_000}\n3\n")
     assert done.returncode == 1
-    assert "larger than the broker takes; 2 records were acknowledged: make" in done.stderr
+    assert "larger than the broker accepts; 2 records were acknowledged: make" in done.stderr
     assert topic.lines() == ["1", "2"]
 
 

@@ -89,7 +89,7 @@ class Shop:
         for name in names:
             jvm.arm_crash(self.spark, name, point)
         try:
-            with pytest.raises(HeadgateError, match="a test asked"):
+            with pytest.raises(HeadgateError, match="a test requested"):
                 self.go(job)
         finally:
             for name in names:

@@ -73,7 +73,7 @@ def test_commands_work_on_homes_in_s3_with_the_projects_settings_and_flags(
     key, name = next(iter(orders.users.items()))
     get = ("state", "get", "shop", "users_lookup", "--key", f"id={key}", "--json")
     # the file's setting holds, and a flag replaces it
-    assert "the object store did not do what it was asked" in project.ask(*get, code=1)
+    assert "the object store could not be reached" in project.ask(*get, code=1)
     assert json.loads(project.ask(*get, *project.flags))["state"] == {"row": {"name": name}}
     assert json.loads(project.ask("checkpoint", "verify", "shop", "--json", *project.flags))["ok"]
 

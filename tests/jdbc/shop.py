@@ -84,7 +84,7 @@ class Shop:
         known = Home(str(self.home)).job(self.job_name)
         current = known.current() if known.exists() else None
         jvm.arm_crash(self.spark, current.id if current else "r1", point)
-        with pytest.raises(HeadgateError, match="a test asked"):
+        with pytest.raises(HeadgateError, match="a test requested"):
             self.go(job)
 
     def reason(self) -> str:

@@ -66,7 +66,7 @@ def test_changes_need_a_key_of_their_own_columns(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("columns", "mode", "said"),
     [
-        (None, "append", "a table is not there .*there is no table"),
+        (None, "append", "a table does not exist .*there is no table"),
         ("id bigint, price bigint", "append", "has no column 'user', but id, price"),
         ('id bigint, "USER" text, price bigint', "append", "has no column 'user', but 'USER'"),
         (
@@ -155,8 +155,8 @@ def test_the_way_to_the_database_is_blamed_and_no_password_is_shown(shop: Shop) 
     wrong = {"password": "wrong horse battery"}
     nobody = f"jdbc:postgresql://127.0.0.1:{free_port()}/shop"
     for sink, said in (
-        (shop.sink(table, options=wrong), "does not let the job in .*password authentication"),
-        (shop.sink(table, url=shop.server.url + "2"), 'does not let the job in .*"shop2" does not'),
+        (shop.sink(table, options=wrong), "denied the job access .*password authentication"),
+        (shop.sink(table, url=shop.server.url + "2"), 'denied the job access .*"shop2" does not'),
         (shop.sink(table, url=nobody), "the database does not answer .*refused"),
     ):
         with pytest.raises(HeadgateError, match=said) as failed:

@@ -76,7 +76,7 @@ def test_orders_are_settled_once_whatever_fails(
     kafka.send(topics["payments"], [sent(payment) for payment in payments])
     for point in ("in_transaction", "after_transaction"):
         jvm.arm_crash(spark, "r1", point)
-        with pytest.raises(HeadgateError, match="a test asked"):
+        with pytest.raises(HeadgateError, match="a test requested"):
             go()
     assert go().how == "finished"
 

@@ -1,4 +1,4 @@
-"""Topics that are deleted and made again: a job reads on only if its source may lose records."""
+"""Topics that are deleted and recreated: a job reads on only if its source may lose records."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def test_should_fail_when_a_topic_is_made_again_while_the_job_runs(
         ended = job.stop()
     assert sorted(json.loads(v or "")["id"] for v in kafka.values(out)) == list(range(50))
     assert ended.how == "failed"
-    assert f"{topic} was deleted and made again" in str(ended.error)
-    with pytest.raises(RefusedError, match="deleted and made again"):
+    assert f"{topic} was deleted and recreated" in str(ended.error)
+    with pytest.raises(RefusedError, match="deleted and recreated"):
         Running(reading, source(kafka, topic), sink=sink, restart=restart).result()
     assert len(kafka.values(out)) == 50
 
@@ -107,7 +107,7 @@ def test_should_leave_a_batch_of_the_old_topic_that_was_not_out(
     reading.go(source(kafka, topic, "continue"))
     kafka.send(topic, numbered(range(10, 20)))
     jvm.arm_crash(reading.spark, "r1", "before_sink")
-    with pytest.raises(HeadgateError, match="a test asked"):
+    with pytest.raises(HeadgateError, match="a test requested"):
         reading.go(source(kafka, topic, "continue"))
     again(kafka, topic, range(1000, 1050), partitions=1)
     # from its offsets the batch would read ten rows of the new topic
@@ -134,7 +134,7 @@ def test_should_tell_the_topics_of_a_pattern_apart(kafka: Kafka, reading: Readin
     read("fail")
     assert reading.ids() == list(range(30)), "one that comes later is read"
     again(kafka, third, range(1000, 1050), partitions=1)
-    with pytest.raises(RefusedError, match=f"the topic {third} was deleted and made again"):
+    with pytest.raises(RefusedError, match=f"the topic {third} was deleted and recreated"):
         read("fail")
     read("continue")
     assert reading.ids() == [*range(30), *range(1000, 1050)], "and the others only once"
@@ -149,7 +149,7 @@ def test_should_know_a_cluster_under_other_addresses(kafka: Kafka, reading: Read
     reading.go(hg.topic(both, schema="id BIGINT"))
     assert reading.ids() == list(range(30))
     again(kafka, topic, range(1000, 1100))
-    with pytest.raises(RefusedError, match="deleted and made again"):
+    with pytest.raises(RefusedError, match="deleted and recreated"):
         reading.go(source(kafka, topic))
     assert reading.ids() == list(range(30))
 
@@ -170,9 +170,9 @@ def test_should_go_on_with_a_home_that_has_no_ids_and_keep_them(
     reading.go(source(kafka, topic))
     assert reading.ids() == list(range(30)) and current(reading).id == "r1"
     again(kafka, topic, range(1000, 1100))
-    with pytest.raises(RefusedError, match="deleted and made again"):
+    with pytest.raises(RefusedError, match="deleted and recreated"):
         reading.go(source(kafka, topic))
-    with pytest.raises(RefusedError, match="deleted and made again"):
+    with pytest.raises(RefusedError, match="deleted and recreated"):
         reading.go(source(kafka, topic), restore="ck:0")
 
 
@@ -191,7 +191,7 @@ def test_should_keep_ids_in_records_and_savepoints(kafka: Kafka, reading: Readin
     moved = reading.folder / "moved"
     shutil.copytree(reading.folder / "home/jobs/reading/savepoints/here", moved)
     again(kafka, topic, range(1000, 1100))
-    with pytest.raises(RefusedError, match="deleted and made again"):
+    with pytest.raises(RefusedError, match="deleted and recreated"):
         reading.go(source(kafka, topic), name="other", restore=str(moved))
     reading.go(source(kafka, topic, "continue"), name="other", restore=str(moved))
     assert reading.ids() == [*range(20), *range(1000, 1100)]
@@ -231,7 +231,7 @@ def test_should_refuse_another_cluster_at_the_same_address(
         other = Kafka(broker.servers)
         other.create("orders", 1)
         other.send("orders", numbered(range(100, 150)))
-        with pytest.raises(RefusedError, match="deleted and made again"):
+        with pytest.raises(RefusedError, match="deleted and recreated"):
             reading.go(source(other, "orders"))
         reading.go(source(other, "orders", "continue"))
     assert reading.ids() == [*range(10), *range(100, 150)]

@@ -54,7 +54,7 @@ class Copying:
 
     def crash(self, point: str) -> None:
         jvm.arm_crash(self.spark, "r1", point)
-        with pytest.raises(HeadgateError, match="a test asked"):
+        with pytest.raises(HeadgateError, match="a test requested"):
             self.go()
 
     def batches(self, *counts: int) -> None:
@@ -170,7 +170,7 @@ def test_should_refuse_a_second_home_and_stop_the_one_that_was_taken_over(
         copying.go(spark=other, take_over=True)
         assert copying.written() == Counter([*range(20), *range(20)])
         copying.send(10)
-        with pytest.raises(HeadgateError, match="in another home writes there"):
+        with pytest.raises(HeadgateError, match="in a different home writes there"):
             first.wait(timeout="60 seconds")
         assert not any(n >= 20 for n in copying.written()), "the first one has lost its topics"
     finally:

@@ -63,7 +63,7 @@ def test_should_read_and_write_with_the_jobs_credentials(login: Login) -> None:
 
 
 def test_should_say_that_the_password_is_wrong(login: Login) -> None:
-    with pytest.raises(HeadgateError, match="does not let the job in") as refused:
+    with pytest.raises(HeadgateError, match="denied the job access") as refused:
         login.go("alice", "guessed")
     assert "guessed" not in str(refused.value)
 

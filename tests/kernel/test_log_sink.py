@@ -319,7 +319,7 @@ def test_should_not_take_another_sinks_folders_for_its_own(
         run(frame, sinks("two"), tmp_path / "ck2")
     failure = jvm.explain_failure(caught.value)
     assert failure.sentence == (
-        f"{tmp_path}/out of it has files of another sink: "
+        f"{tmp_path}/out of it has files from another sink: "
         "the sink 'one.a' of the job 'store' writes there"
     )
     assert (failure.step, failure.remedy) == ("two", "give each sink a folder of its own")

@@ -84,7 +84,7 @@ def test_a_late_request_of_one_batch_does_nothing_to_the_next(
     # the first one belongs to the batch whose request is held back
     proxy.add(Rule(meets, Do.DELAY_REQUEST))
     proxy.add(Rule(meets, Do.MEET_REQUEST, then=deliver))
-    with pytest.raises(HeadgateError, match="a test asked"):
+    with pytest.raises(HeadgateError, match="a test requested"):
         go()
     assert len(answers) == 1, "the request was late"
     go()

@@ -326,6 +326,6 @@ def test_a_worker_that_is_killed_is_no_failure_of_files(spark: SparkSession, cou
     """With many rows the JVM is writing to the worker when it dies, with few it is reading."""
     with JobDriver(job_of(Shot())) as t:
         t.send("rows", *({"key": "k" * 500, "n": n} for n in range(count)))
-        with pytest.raises(JobFailedError, match="a Python worker of Spark died") as caught:
+        with pytest.raises(JobFailedError, match="a Spark Python worker died") as caught:
             t.run()
         assert caught.value.step == "faulty" and "dmesg" in str(caught.value.remedy)

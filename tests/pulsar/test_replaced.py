@@ -1,4 +1,4 @@
-"""A durable subscription and a Pulsar topic that is deleted and made again."""
+"""A durable subscription and a Pulsar topic that is deleted and recreated."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_should_begin_anew_with_its_subscription_in_a_topic_that_was_made_again(
     reading.go(source(pulsar, topic, "fail"))
     again(pulsar, topic, range(1000, 1300), partitions=3)
     for restore in (None, "latest"):
-        with pytest.raises(RefusedError, match="deleted and made again"):
+        with pytest.raises(RefusedError, match="deleted and recreated"):
             reading.go(source(pulsar, topic, "fail"), restore=restore)
     assert reading.ids() == list(range(100))
     reading.go(source(pulsar, topic, "continue"))

@@ -74,10 +74,10 @@ def test_should_read_and_write_with_a_token_and_tls_and_say_what_a_role_may_not(
 
         return copying
 
-    with pytest.raises(HeadgateError, match="broker does not let the job in"):
+    with pytest.raises(HeadgateError, match="broker denied the job access"):
         reading.go(hg.PulsarSource(secured.url, orders, "id BIGINT", options=secured.options))
     wrong = {**secured.options, "token": token("reader")[:-4] + "AAAA"}
-    with pytest.raises(HeadgateError, match="broker does not let the job in"):
+    with pytest.raises(HeadgateError, match="broker denied the job access"):
         reading.go(hg.PulsarSource(secured.url, orders, "id BIGINT", options=wrong))
     with pytest.raises(HeadgateError) as refused:
         reading.run(copy({"token": token("reader")}))

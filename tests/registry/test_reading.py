@@ -166,7 +166,7 @@ def test_should_say_who_is_refused_without_the_password(spark: SparkSession) -> 
         reason, sentence = _why(spark, {**registry.access, "login": "app:wrong-word"})
         assert reason is Reason.REGISTRY_REFUSED and not reason.retryable
         assert sentence == (
-            f"the schema registry refuses a request ({registry.url}): 401 for /schemas/ids/1: "
+            f"the schema registry refused a request ({registry.url}): 401 for /schemas/ids/1: "
             "User cannot access the resource"
         )
         told = {"format": "avro", "registry": registry.access}

@@ -175,7 +175,7 @@ def test_an_error_of_the_code_is_tried_once_more_and_then_told(flaky: Flaky) -> 
     assert failure["gives_up"] == "it failed so twice on batch 0, and would again"
     sentence = str(outcome.error)
     assert "ValueError: no way there" in sentence and __file__ in sentence
-    assert "because it failed so twice on batch 0, and would again: correct the code" in sentence
+    assert "because it failed so twice on batch 0, and would again: fix the code" in sentence
 
 
 def test_a_job_that_waits_for_its_restart_can_be_seen_and_stopped(flaky: Flaky) -> None:

@@ -1,4 +1,4 @@
-"""Log topics that are deleted and made again are noticed by their ids, longer or not."""
+"""Log topics that are deleted and recreated are noticed by their ids, longer or not."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_should_not_read_on_in_a_topic_that_was_made_again_meanwhile(reading: Re
     reading.go(made(reading.folder, range(100)))
     source = made(reading.folder, range(1000, 1500))
     for restore in (None, "latest"):
-        with pytest.raises(RefusedError, match="deleted and made again"):
+        with pytest.raises(RefusedError, match="deleted and recreated"):
             reading.go(source, restore=restore)
     assert reading.ids() == list(range(100))
     reading.go(source, fresh=True)
@@ -55,7 +55,7 @@ def test_should_fail_when_a_topic_is_made_again_while_the_job_runs(reading: Read
     finally:
         ended = job.stop()
     assert reading.ids() == list(range(50))
-    assert ended.how == "failed" and "was deleted and made again" in str(ended.error)
+    assert ended.how == "failed" and "was deleted and recreated" in str(ended.error)
 
 
 def test_should_read_on_in_a_topic_that_has_no_id(reading: Reading) -> None:
@@ -67,5 +67,5 @@ def test_should_read_on_in_a_topic_that_has_no_id(reading: Reading) -> None:
     reading.go(source)
     assert reading.ids() == list(range(20))
     made(reading.folder, range(1000, 1500))
-    with pytest.raises(RefusedError, match="deleted and made again"):
+    with pytest.raises(RefusedError, match="deleted and recreated"):
         reading.go(source)

@@ -58,7 +58,7 @@ class Copying:
 
     def crash(self, point: str) -> None:
         jvm.arm_crash(self.spark, "r1", point)
-        with pytest.raises(HeadgateError, match="a test asked"):
+        with pytest.raises(HeadgateError, match="a test requested"):
             self.go()
 
     def batches(self, *counts: int) -> None:
@@ -175,7 +175,7 @@ def test_should_fail_a_batch_whose_number_a_running_copy_has_taken(copying: Copy
     copying_one = {**json.loads(file.read_text()), "batch": 2, "fingerprint": "0" * 16}
     file.write_text(json.dumps(copying_one))
     copying.send(10)
-    with pytest.raises(HeadgateError, match="has the number of this batch already") as failed:
+    with pytest.raises(HeadgateError, match="already has this batch number") as failed:
         handle.wait(timeout="60 seconds")
     assert "it has batch 2, and this is batch 2" in str(failed.value)
     events = Home(copying.home).job("copying").run("r1").events()
@@ -205,7 +205,7 @@ def test_should_refuse_a_batch_whose_number_another_copy_has_used(copying: Copyi
     for number, path in enumerate(outputs):
         path.rename(hidden / str(number))  # as if the other copy had not written yet
     jvm.arm_crash(copying.spark, "r1", "before_sink")
-    with pytest.raises(HeadgateError, match="a test asked"):
+    with pytest.raises(HeadgateError, match="a test requested"):
         copying.go()  # plans batch 1 of the other copy, with other offsets
     for number, path in enumerate(outputs):
         (hidden / str(number)).rename(path)
@@ -252,7 +252,7 @@ def test_should_refuse_a_second_home_until_it_takes_over(copying: Copying) -> No
 def test_should_not_write_into_the_folder_of_another_job(copying: Copying) -> None:
     copying.batches(10)
     owner = "the sink 'files' of the job 'copying'"
-    with pytest.raises(HeadgateError, match=f"has files of another sink: {owner}") as failed:
+    with pytest.raises(HeadgateError, match=f"has files from another sink: {owner}") as failed:
         copying.go(name="another")
     assert failed.value.step == "files" and "a folder of its own" in str(failed.value.remedy)
     copying.assert_exact()

@@ -53,8 +53,8 @@ def commands_page() -> str:
     parts = [
         "# Every command and option",
         "",
-        "This page is what `headgate VERB --help` prints. [The command line](../cli.md) explains "
-        "the verbs.",
+        "This page has the output of `headgate VERB --help`. [The command line](../cli.md) "
+        "explains the verbs.",
         "",
         f"```text\n{help_of()}\n```",
     ]
@@ -76,8 +76,8 @@ def metrics_page() -> str:
     parts = [
         "# Metrics",
         "",
-        "`headgate ui` serves these in Prometheus' format at `/metrics`, for every job of the "
-        "home, even for those that are not running. `headgate metrics JOB` prints the most "
+        "`headgate ui` serves these metrics in Prometheus' format at `/metrics`, for every job in "
+        "the home, including jobs that are not running. `headgate metrics JOB` prints the most "
         "important ones in the terminal. [The web interface](../ui.md) says who may read them.",
     ]
     for title, families, suffix in (

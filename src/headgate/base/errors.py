@@ -166,7 +166,7 @@ class JobFailedError(HeadgateError):
     ...     _ = job_driver(store).send("orders", "not JSON").run()
     ... except hg.JobFailedError as error:
     ...     print(f"{error.step}: {error.remedy}")
-    orders: correct the record's producer, or send such records aside with malformed='side'
+    orders: fix the producer, or set such records aside with malformed='side'
     """
 
     code = "JOB_FAILED"

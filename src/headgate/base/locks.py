@@ -76,7 +76,7 @@ def _take(
                 raise HeadgateError(
                     f"{path} has been locked by another process for {timeout:.0f} s",
                     code="LOCKED",
-                    remedy="wait for the other headgate command to end, then try again",
+                    remedy="wait for the other headgate command to finish, then try again",
                 ) from None
             time.sleep(_POLL_SECONDS)
 

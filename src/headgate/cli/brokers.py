@@ -45,7 +45,7 @@ def start(
         ),
     ] = None,
 ) -> None:  # fmt: skip
-    """Start a broker on 127.0.0.1 and print its address; a running broker is left as it is."""
+    """Start a broker on 127.0.0.1, unless it is running, and print its address."""
     from headgate.brokers import BrokerState
 
     broker = _broker(ui, kind, folder)
@@ -65,7 +65,7 @@ def start(
 
 
 def stop(ui: Ui, kind: KindArgument, folder: DirOption = None) -> None:
-    """Stop a broker; its data stays for the next start."""
+    """Stop a broker; its data is kept for the next start."""
     broker = _broker(ui, kind, folder)
     stopped = broker.stop()
     where = _near(broker.folder)
@@ -78,7 +78,7 @@ def stop(ui: Ui, kind: KindArgument, folder: DirOption = None) -> None:
 
 
 def status(ui: Ui, kind: KindArgument, folder: DirOption = None) -> None:
-    """Show a broker's status: exit 0 if it is ready, 3 if not running, 1 for a problem."""
+    """Show a broker's status: exit 0 if it works, 3 if none is running, 1 if it has a problem."""
     from headgate.brokers import BrokerState
 
     found = _broker(ui, kind, folder).status()

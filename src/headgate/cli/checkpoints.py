@@ -48,15 +48,18 @@ def register(app: typer.Typer) -> None:
 def list_checkpoints(
     ui: Ui,
     job: JobArgument,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="The maximum number.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Show at most this many.")] = 20,
     everything: Annotated[
-        bool, typer.Option("--all", help="All that have a record; reads the whole history.")
+        bool,
+        typer.Option(
+            "--all", help="Show every checkpoint that has a record; reads the whole history."
+        ),
     ] = False,
     run: Annotated[
-        str | None, typer.Option("--run", metavar="RUN", help="The run, such as r1.")
+        str | None, typer.Option("--run", metavar="RUN", help="Show this run, such as r1.")
     ] = None,
 ) -> None:
-    """List the checkpoints of a job's current run, the newest first."""
+    """List the checkpoints of a job's current run, newest first."""
     home = ui.home.find(job)
     at = _run(home, run)
     records = at.checkpoints(limit=None if everything else limit)[::-1] if at else []
@@ -170,7 +173,9 @@ def pin(
     ui: Ui,
     job: JobArgument,
     id: IdArgument = "latest",
-    off: Annotated[bool, typer.Option("--off", help="Leave it to retention again.")] = False,
+    off: Annotated[
+        bool, typer.Option("--off", help="Unpin it: retention may delete it again.")
+    ] = False,
 ) -> None:
     """Keep a checkpoint regardless of retention."""
     home = ui.home.find(job)
@@ -228,7 +233,7 @@ def _read_all(ui: Ui, snapshot: Snapshot, flags: SparkFlags) -> list[Any]:
 
 
 def delete(ui: Ui, job: JobArgument, id: IdArgument) -> None:
-    """Delete a checkpoint that nothing goes on from: a pinned one, or one of a job at rest."""
+    """Delete a checkpoint that nothing needs: a pinned one, or one of a job that is not running."""
     home = ui.home.find(job)
     snapshot = find_snapshot(ui.home, id, home.name)
     run = home.run(snapshot.run.run)
@@ -252,7 +257,7 @@ def create(
     wait: WaitOption = True,
     timeout: TimeoutOption = None,
 ) -> None:
-    """Ask a running job for a checkpoint now."""
+    """Request a checkpoint from a running job."""
     home = ui.home.find(job)
     if not is_live(home.read().lease):
         raise RefusedError(

@@ -108,7 +108,7 @@ _COMMON: dict[str, tuple[Any, Any]] = {
         None,
     ),
     "quiet": (
-        Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")],
+        Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")],
         False,
     ),
     "no_color": (Annotated[bool, typer.Option("--no-color", help="No colours.")], False),

@@ -37,14 +37,12 @@ JobArgument = Annotated[
         metavar="JOB", help="The job, or a unique prefix of its name.", autocompletion=job_names
     ),
 ]
-OpArgument = Annotated[
-    str, typer.Argument(metavar="OP", help="The operation's id, or a unique prefix of it.")
-]
+OpArgument = Annotated[str, typer.Argument(metavar="OP", help="The operation's id, or its start.")]
 WaitOption = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it is done.")]
 TimeoutOption = Annotated[
     str | None,
     typer.Option(
-        "--timeout", metavar="TIME", help="Wait at most this long, such as 30s; then exit with 4."
+        "--timeout", metavar="TIME", help="Wait at most this long, such as 30s; then exit 4."
     ),
 ]
 
@@ -55,7 +53,9 @@ def register(app: typer.Typer) -> None:
     command(app, "cancel")(cancel_job)
     command(app, "restart")(restart_job)
     operations = typer.Typer(
-        help="Operations requested of a job.", no_args_is_help=True, context_settings=HELP
+        help="Requested operations of a job: show, wait, cancel.",
+        no_args_is_help=True,
+        context_settings=HELP,
     )
     command(operations, "show")(show_op)
     command(operations, "wait")(wait_op)
@@ -67,10 +67,10 @@ def stop_job(
     ui: Ui,
     job: JobArgument,
     savepoint: Annotated[
-        bool, typer.Option("--savepoint/--no-savepoint", help="Make a savepoint at the end.")
+        bool, typer.Option("--savepoint/--no-savepoint", help="Create a savepoint at the end.")
     ] = True,
     drain: Annotated[
-        bool, typer.Option("--drain", help="First read everything and close all windows.")
+        bool, typer.Option("--drain", help="First read all available input and close all windows.")
     ] = False,
     label: Annotated[
         str | None, typer.Option("--label", metavar="LABEL", help="The savepoint's name.")
@@ -94,11 +94,11 @@ def stop_job(
 def cancel_job(
     ui: Ui,
     job: JobArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     wait: WaitOption = True,
     timeout: TimeoutOption = None,
 ) -> None:
-    """Stop a job at once, in the middle of its batch and without a savepoint."""
+    """Stop a job immediately, in the middle of its batch and without a savepoint."""
     home = ui.home.find(job)
     _driver(home)
     if not yes:
@@ -118,16 +118,19 @@ def restart_job(
     snapshot: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="SNAP", help="Start from this snapshot, not from the new savepoint."
+            "--from",
+            metavar="SNAP",
+            help="Restart from this snapshot, not from the savepoint of the stop.",
         ),
     ] = None,
     parallelism: Annotated[
-        int | None, typer.Option("--parallelism", metavar="N", min=1, help="State partitions.")
+        int | None,
+        typer.Option("--parallelism", metavar="N", min=1, help="Number of state partitions."),
     ] = None,
     wait: WaitOption = True,
     timeout: TimeoutOption = None,
 ) -> None:
-    """Stop a job with a savepoint and start it again from there, in the same process."""
+    """Stop a job with a savepoint and restart it from there, in the same process."""
     home = ui.home.find(job)
     args = {"from": snapshot, "parallelism": parallelism}
     given = {name: value for name, value in args.items() if value is not None}
@@ -138,20 +141,20 @@ def restart_job(
 
 
 def show_op(ui: Ui, op: OpArgument) -> None:
-    """Show the state of an operation."""
+    """Show the state or result of an operation."""
     _, record = find_operation(ui.home, op)
     ui.data(record.to_json(), lambda: _text(record))
 
 
 def wait_op(ui: Ui, op: OpArgument, timeout: TimeoutOption = None) -> None:
-    """Wait until an operation has ended; exit 1 if it failed, 4 if it takes longer."""
+    """Wait until an operation has finished; exit 1 if it failed, 4 after --timeout."""
     operations, record = find_operation(ui.home, op)
     ended = _wait(ui, operations, record, timeout)
     ui.data(ended.to_json(), lambda: _text(ended))
 
 
 def cancel_op(ui: Ui, op: OpArgument) -> None:
-    """Withdraw an operation that the job has not started to carry out."""
+    """Cancel an operation that the job has not started yet."""
     operations, record = find_operation(ui.home, op)
     before = record.state
     record = operations.cancel(record.id)

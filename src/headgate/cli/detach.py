@@ -81,13 +81,10 @@ def show_logs(
     job: JobArgument,
     follow: Annotated[
         bool,
-        typer.Option("--follow", "-f", help="Keep printing new lines until the job has ended."),
+        typer.Option("--follow", "-f", help="Keep printing new lines until the job has finished."),
     ] = False,
     lines: Annotated[
-        int,
-        typer.Option(
-            "--lines", "-n", metavar="N", min=0, help="How many of the last lines to print."
-        ),
+        int, typer.Option("--lines", "-n", metavar="N", min=0, help="Number of lines from the end.")
     ] = 100,
 ) -> None:
     """Print the log of a job that was started in the background."""

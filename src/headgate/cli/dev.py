@@ -41,14 +41,18 @@ def dev(
     port: Annotated[
         int,
         typer.Option(
-            "--ui-port", metavar="N", min=0, max=65535, help="The port; 0 picks a free one."
+            "--ui-port",
+            metavar="N",
+            min=0,
+            max=65535,
+            help="Port to listen on; 0 picks a free one.",
         ),
     ] = DEFAULT_PORT,
     master: Annotated[
         str | None, typer.Option("--master", metavar="URL", help="Spark's master.")
     ] = None,
 ) -> None:
-    """Run a job with the web interface beside it, and start it again when its files are saved."""
+    """Run a job with the web interface, and restart the job when its files are saved."""
     parse_params(params)
     handed, secrets = hand_over(dict(_pair(text) for text in params or ()))
     put_on_path(ui.project.local_py_files() or ())

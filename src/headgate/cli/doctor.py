@@ -20,16 +20,17 @@ def doctor(
     ui: Ui,
     spark: SparkArgument = None,
     live: Annotated[
-        bool, typer.Option("--live", help="Also start Java and write to a remote home.")
+        bool, typer.Option("--live", help="Also start Java, and write to a remote home.")
     ] = False,
     warm: Annotated[
         bool,
         typer.Option(
-            "--warm", help="Create the archive of Spark's classes now, which halves start times."
+            "--warm",
+            help="Create the archive of Spark's classes now, so that starts take half as long.",
         ),
     ] = False,
 ) -> None:
-    """Check Java, Spark, the kernel and the home, with a remedy for each problem."""
+    """Check Java, Spark, the kernel and the home, and say how to fix each problem."""
     from headgate.doctor.checks import run_checks
 
     if warm:

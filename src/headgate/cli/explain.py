@@ -31,11 +31,13 @@ def explain(
     code: Annotated[
         str | None,
         typer.Argument(
-            metavar="CODE", help="The code at the end of an error.", autocompletion=_complete
+            metavar="CODE",
+            help="The code at the end of an error message.",
+            autocompletion=_complete,
         ),
     ] = None,
 ) -> None:
-    """Explain what the code at the end of an error means; without a code, list them all."""
+    """Explain the code at the end of an error; without a code, list all codes."""
     if code is None:
         every = [found for name in code_names() if (found := code_named(name)) is not None]
         ui.data(

@@ -25,10 +25,11 @@ def show_errors(
     ui: Ui,
     job: JobArgument,
     limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=1, help="The maximum number, newest first.")
+        int,
+        typer.Option("--limit", metavar="N", min=1, help="Show at most this many, newest first."),
     ] = 20,
 ) -> None:
-    """Show the failures and crashes of a job, the newest first, and what happened next."""
+    """Show a job's failures and crashes, newest first, and what happened next."""
     from headgate.ui.model.exceptions import exceptions_view
 
     home = ui.home.find(job)

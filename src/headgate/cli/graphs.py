@@ -45,10 +45,10 @@ def check(
     params: SetOption = None,
     strict: Annotated[bool, typer.Option("--strict", help="Treat warnings as errors.")] = False,
     live: Annotated[
-        bool, typer.Option("--live", help="Also ask the brokers about topics and rights.")
+        bool, typer.Option("--live", help="Also check topics and permissions on the brokers.")
     ] = False,
 ) -> None:
-    """Build a job's graph and check names, columns, keys and outputs; starts no query."""
+    """Build a job's graph and check names, columns, keys and outputs without starting a query."""
     built = _built(ui, app, params, spark)
     job = built.graph.job
     found = built.graph
@@ -79,7 +79,7 @@ def graph(
     spark: SparkArgument = None,
     params: SetOption = None,
     format: Annotated[
-        GraphFormat, typer.Option("--format", help="The output format.")
+        GraphFormat, typer.Option("--format", help="Output format.")
     ] = GraphFormat.TEXT,
 ) -> None:
     """Print a job's graph."""

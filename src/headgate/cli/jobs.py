@@ -33,7 +33,7 @@ def register(app: typer.Typer) -> None:
 def list_jobs(
     ui: Ui,
     everything: Annotated[
-        bool, typer.Option("--all", help="Include jobs that have never run.")
+        bool, typer.Option("--all", help="Include jobs that never had a run.")
     ] = False,
     state: Annotated[
         str | None, typer.Option("--state", metavar="S", help="Only jobs in this state.")
@@ -88,7 +88,7 @@ def show_job(
     ui: Ui,
     job: JobArgument,
     steps: Annotated[
-        bool, typer.Option("--steps", help="Each step with its records and state.")
+        bool, typer.Option("--steps", help="Show each step with its records and state.")
     ] = False,
     watch: WatchOption = False,
 ) -> None:

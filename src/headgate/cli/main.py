@@ -207,7 +207,7 @@ def _unexpected(error: Exception) -> HeadgateError:
         known = HeadgateError(
             f"unexpected {type(error).__name__}: {first}",
             code="UNEXPECTED",
-            remedy="run the command again with --debug, and report it with what that shows",
+            remedy="run the command again with --debug, and report it with the output",
         )
     known.__cause__ = error
     return known

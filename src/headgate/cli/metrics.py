@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
 
 
 OverOption = Annotated[
-    Over | None, typer.Option("--over", help="Show the numbers over this period, in steps.")
+    Over | None, typer.Option("--over", help="Show the numbers over this period, in intervals.")
 ]
 
 

@@ -44,7 +44,7 @@ ClientOption = Annotated[
         "--option",
         "-o",
         metavar="NAME=VALUE|@FILE",
-        help="A setting of the broker's client, or a file of them; may be repeated.",
+        help="A setting of the broker's client, or a file with settings; may be repeated.",
     ),
 ]
 

@@ -45,7 +45,7 @@ def plan(
         str | None, typer.Option("--name", metavar="JOB", help="The job's name in the home.")
     ] = None,
     parallelism: Annotated[
-        int | None, typer.Option("--parallelism", metavar="N", help="State partitions.")
+        int | None, typer.Option("--parallelism", metavar="N", help="Number of state partitions.")
     ] = None,
 ) -> None:
     """Show which state is kept, new, changed or dropped, and where sources resume."""

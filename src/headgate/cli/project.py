@@ -49,10 +49,10 @@ def register(app: typer.Typer) -> None:
 def show(
     ui: Ui,
     origin: Annotated[
-        bool, typer.Option("--origin", help="Also show where each setting comes from.")
+        bool, typer.Option("--origin", help="Also show where each value came from.")
     ] = False,
 ) -> None:
-    """Show the home, Spark's settings, py-files and params that commands in this folder use."""
+    """Show the home, Spark settings, py-files and params that commands use here."""
     found = list(_settings(ui))
     rows = [
         [name, shown(name.rpartition(".")[2], one.value), *([one.origin] if origin else [])]
@@ -88,14 +88,16 @@ def _settings(ui: Ui) -> list[tuple[str, Value]]:
 def init(
     ui: Ui,
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="The folder; it may exist.")
+        Path, typer.Argument(metavar="FOLDER", help="The project's folder; it may already exist.")
     ] = Path("."),
     template: Annotated[
         Template,
-        typer.Option("--template", help="Topics in files, or on a local broker."),
+        typer.Option(
+            "--template", help="Where topics are: in files, or on a broker on this machine."
+        ),
     ] = Template.MINIMAL,
 ) -> None:
-    """Write a project that runs: headgate.toml, a job, its test, and some orders."""
+    """Create a working project: headgate.toml, a job, its test, and some orders."""
     written = {file.name.removesuffix(".txt"): file for file in sorted(TEMPLATE.glob("*.txt"))}
     there = [name for name in [*written, "data"] if (folder / name).exists()]
     if there:

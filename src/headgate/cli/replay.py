@@ -21,17 +21,21 @@ def register(app: typer.Typer) -> None:
 
 def replay(
     ui: Ui,
-    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="Where the dead letters are.")],
+    address: Annotated[
+        str, typer.Argument(metavar="ADDRESS", help="The topic with the dead letters.")
+    ],
     job: Annotated[str, typer.Option("--job", metavar="JOB", help="The job that wrote them.")],
     where: Annotated[
         str | None,
         typer.Option(
-            "--where", metavar="SQL", help="Only letters such as \"step = 'users_lookup'\"."
+            "--where",
+            metavar="SQL",
+            help="Only letters that match, such as \"step = 'users_lookup'\".",
         ),
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", metavar="N", min=1, help="The maximum number of letters."),
+        typer.Option("--limit", metavar="N", min=1, help="Replay at most this many letters."),
     ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Include letters that were replayed before.")
@@ -43,7 +47,7 @@ def replay(
 ) -> None:
     """Send dead letters back to the step that lost them, each once.
 
-    Letters that were already replayed are skipped, so you can run a killed command again.
+    Letters that were already replayed are skipped, so a killed command can be run again.
     """
     from headgate.runtime.replay import ReplayRequest
     from headgate.runtime.replay import replay as give

@@ -53,13 +53,13 @@ def run_job(
     ] = None,
     params: SetOption = None,
     bounded: Annotated[
-        bool, typer.Option("--bounded", help="Read everything that is there, then exit.")
+        bool, typer.Option("--bounded", help="Read all available input, then exit.")
     ] = False,
     drain: Annotated[
         bool, typer.Option("--drain", help="With --bounded: close all windows at the end.")
     ] = False,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Start a new run from scratch; the old one is kept.")
+        bool, typer.Option("--fresh", help="Start a new run from scratch; the old run is kept.")
     ] = False,
     snapshot: Annotated[
         str | None,
@@ -76,11 +76,13 @@ def run_job(
     parallelism: Annotated[
         int | None,
         typer.Option(
-            "--parallelism", metavar="N", help="State partitions; a new number starts a new run."
+            "--parallelism",
+            metavar="N",
+            help="Number of state partitions; a different number starts a new run.",
         ),
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", metavar="JOB", help="Run the job under this name.")
+        str | None, typer.Option("--name", metavar="JOB", help="Run it as a job with this name.")
     ] = None,
     allow_duplicates: Annotated[
         bool,
@@ -100,7 +102,7 @@ def run_job(
         bool,
         typer.Option(
             "--take-over",
-            help="Take over outputs from a job of this name in another home.",
+            help="Take over outputs written by a job with this name in a different home.",
         ),
     ] = False,
     savepoint_on_term: Annotated[
@@ -115,7 +117,7 @@ def run_job(
         typer.Option(
             "--grace",
             metavar="DURATION",
-            help="SIGTERM abandons a batch that takes longer than this.",
+            help="After SIGTERM, stop in the middle of a batch that takes longer than this.",
         ),
     ] = None,
     health_port: Annotated[
@@ -133,19 +135,23 @@ def run_job(
         typer.Option(
             "--health-limit",
             metavar="DURATION",
-            help="/healthz fails if there is no checkpoint for this long.",
+            help="/healthz fails if there is no checkpoint for longer than this.",
         ),
     ] = "5 minutes",
     detach: Annotated[
         bool,
-        typer.Option("--detach", "-d", help="Run in the background; `logs` shows the log."),
+        typer.Option(
+            "--detach",
+            "-d",
+            help="Run it in the background, with a log that `headgate logs` shows.",
+        ),
     ] = False,
     log_format: Annotated[
         LogFormat,
         typer.Option("--log-format", help="text, or json: one object per line on standard error."),
     ] = LogFormat.TEXT,
 ) -> None:
-    """Start a job; resumes where the same job stopped unless --from or --fresh."""
+    """Start a job, or resume it where it stopped (unless --from or --fresh)."""
     flags = parse_spark_flags(spark).beside(ui.project)
     given = [*(params or ()), *handed_over()]
     parse_params(given)

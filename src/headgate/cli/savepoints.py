@@ -51,7 +51,7 @@ def create(
     ui: Ui,
     job: JobArgument,
     snapshot: Annotated[
-        str, typer.Argument(metavar="[SNAP]", help="The checkpoint; by default the newest.")
+        str, typer.Argument(metavar="[SNAP]", help="The checkpoint to save; the newest by default.")
     ] = "latest",
     label: Annotated[
         str | None, typer.Option("--label", metavar="NAME", help="The savepoint's name.")
@@ -59,7 +59,7 @@ def create(
     wait: WaitOption = True,
     timeout: TimeoutOption = None,
 ) -> None:
-    """Make a savepoint of a running or stopped job."""
+    """Create a savepoint of a running or stopped job."""
     home = ui.home.find(job)
     if snapshot == "latest" and is_live(home.read().lease):
         args = {"label": label} if label else {}
@@ -126,7 +126,7 @@ def _list_text(records: list[SavepointRecord]) -> str:
 
 
 def show(ui: Ui, job: JobArgument, snapshot: SnapArgument) -> None:
-    """Show a savepoint: its checkpoint, its steps and its location."""
+    """Show a savepoint: its job and checkpoint, its steps and its path."""
     found = _savepoint(ui, job, snapshot)
     assert found.manifest is not None
     manifest = found.manifest
@@ -153,14 +153,16 @@ def copy(
     snapshot: SnapArgument,
     to: Annotated[
         str | None,
-        typer.Option("--to", metavar="URI", help="A folder or URL that does not exist yet."),
+        typer.Option("--to", metavar="URI", help="Folder or URL that does not exist yet."),
     ] = None,
     as_job: Annotated[
         str | None,
-        typer.Option("--as-job", metavar="JOB", help="The job that gets the savepoint as its own."),
+        typer.Option(
+            "--as-job", metavar="JOB", help="Copy it to this job, as the job's own savepoint."
+        ),
     ] = None,
 ) -> None:
-    """Copy a savepoint to a different folder or URL, or to another job in the home."""
+    """Copy a savepoint to a different folder or URL, or to a different job in the home."""
     found = _savepoint(ui, job, snapshot)
     assert found.manifest is not None
     if (to is None) == (as_job is None):
@@ -184,7 +186,7 @@ def delete(
     ui: Ui,
     job: JobArgument,
     snapshot: SnapArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Delete a savepoint."""
     home = ui.home.find(job)

@@ -27,12 +27,14 @@ TargetArgument = Annotated[
 ]
 StepArgument = Annotated[str, typer.Argument(metavar="STEP", help="The step that keeps the state.")]
 StoreOption = Annotated[
-    str, typer.Option("--state", metavar="NAME", help="The name of the step's state.")
+    str, typer.Option("--state", metavar="NAME", help="The name of the state in the step.")
 ]
-LimitOption = Annotated[int, typer.Option("--limit", min=1, help="The maximum number of rows.")]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, help="Show at most this many rows.")]
 WhereOption = Annotated[
     str | None,
-    typer.Option("--where", metavar="SQL", help="Only rows such as \"row.name = 'Ann'\"."),
+    typer.Option(
+        "--where", metavar="SQL", help="Only rows that match, such as \"row.name = 'Ann'\"."
+    ),
 ]
 
 
@@ -52,7 +54,7 @@ def register(app: typer.Typer) -> None:
 
 
 def list_states(ui: Ui, target: TargetArgument) -> None:
-    """List the steps that keep state, with rows and sizes; does not start Spark."""
+    """List the steps that keep state, with rows and sizes, without starting Spark."""
     from headgate.state.shape import kept_states
 
     snapshot = _snapshot(ui, target)
@@ -85,7 +87,9 @@ def get(
     key: Annotated[
         list[str] | None,
         typer.Option(
-            "--key", metavar="NAME=VALUE", help="A part of the key; NAME alone means null."
+            "--key",
+            metavar="NAME=VALUE",
+            help="A part of the key; NAME without a value means null.",
         ),
     ] = None,
     state: StoreOption = "default",
@@ -149,7 +153,7 @@ def diff(
     step: StepArgument,
     spark: SparkArgument = None,
     against: Annotated[
-        str, typer.Option("--against", metavar="SNAP", help="The other snapshot.")
+        str, typer.Option("--against", metavar="SNAP", help="The snapshot to compare with.")
     ] = "latest",
     limit: LimitOption = 20,
     state: StoreOption = "default",
@@ -195,7 +199,7 @@ def export(
     *,
     to: Annotated[
         Path,
-        typer.Option("--to", metavar="FILE", help="A file for JSON lines, which must not exist."),
+        typer.Option("--to", metavar="FILE", help="A JSON Lines file that does not exist yet."),
     ],
     where: WhereOption = None,
     state: StoreOption = "default",

@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
 
 
 def submit(ui: Ui, **options: Any) -> None:
-    """Run a job by spark-submit, in client or cluster mode; takes the options of run."""
+    """Run a job with spark-submit, in client or cluster mode; takes the options of run."""
     app, flags = options.pop("app"), options.pop("spark") or ()
     command, environment = submit_command(ui, app, flags, options)
     ui.say(f"starting {' '.join(command[:1])}")

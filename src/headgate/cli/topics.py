@@ -51,7 +51,7 @@ def create(
     ui: Ui,
     address: Address,
     partitions: Annotated[
-        int, typer.Option("--partitions", metavar="N", min=1, help="How many partitions.")
+        int, typer.Option("--partitions", metavar="N", min=1, help="Number of partitions.")
     ] = 1,
     retention: Annotated[
         str | None,
@@ -62,8 +62,7 @@ def create(
         ),
     ] = None,
     compact: Annotated[
-        bool,
-        typer.Option("--compact", help="Keep only the newest record of each key (Kafka only)."),
+        bool, typer.Option("--compact", help="Keep only the newest record per key (Kafka only).")
     ] = False,
     replication: Annotated[
         int | None,
@@ -71,7 +70,8 @@ def create(
             "--replication",
             metavar="N",
             min=1,
-            help="How many brokers hold each record (Kafka only) [default: the broker's].",
+            help="Number of brokers that keep each record (Kafka only) "
+            "[default: the broker's setting].",
         ),
     ] = None,
     option: ClientOption = None,
@@ -99,7 +99,10 @@ def produce(
     ui: Ui,
     address: Address,
     file: Annotated[
-        str, typer.Option("--file", metavar="F|-", help="Lines to send; - is standard input.")
+        str,
+        typer.Option(
+            "--file", metavar="F|-", help="File with the lines to send; - is standard input."
+        ),
     ] = "-",
     key: Annotated[
         str | None, typer.Option("--key", metavar="FIELD", help="The JSON field to use as the key.")
@@ -111,10 +114,11 @@ def produce(
         ),
     ] = False,
     rate: Annotated[
-        float | None, typer.Option("--rate", metavar="N", help="At most N records per second.")
+        float | None, typer.Option("--rate", metavar="N", help="Send at most N records per second.")
     ] = None,
     partition: Annotated[
-        int | None, typer.Option("--partition", metavar="N", help="Send all to this partition.")
+        int | None,
+        typer.Option("--partition", metavar="N", help="Send all records to this partition."),
     ] = None,
     option: ClientOption = None,
 ) -> None:
@@ -166,12 +170,14 @@ def read(
     limit: Annotated[
         int | None, typer.Option("--limit", metavar="N", min=0, help="Stop after N records.")
     ] = None,
-    keys: Annotated[bool, typer.Option("--keys", help="Key, tab, value on each line.")] = False,
+    keys: Annotated[
+        bool, typer.Option("--keys", help="Print key, tab, value on each line.")
+    ] = False,
     committed: Annotated[
         bool,
         typer.Option(
             "--committed/--uncommitted",
-            help="Leave out records of open and aborted transactions, or not (Kafka only).",
+            help="Leave out or include records of open and aborted transactions (Kafka only).",
         ),
     ] = True,
     option: ClientOption = None,
@@ -194,7 +200,7 @@ def read(
 
 
 def describe(ui: Ui, address: Address, option: ClientOption = None) -> None:
-    """Show a topic's partitions and what is in them."""
+    """Show a topic's partitions and their contents."""
     facts = _existing(address, option).facts()
     parts = [asdict(part) for part in facts.partitions]
     counted = "entries" if parts and "entries" in parts[0] else "records"

@@ -16,10 +16,14 @@ READ_TOKEN = "HEADGATE_UI_READ_TOKEN"
 DEFAULT_PORT = 8181
 
 HostOption = Annotated[
-    str, typer.Option("--host", metavar="ADDRESS", help="Where to listen; loopback by default.")
+    str,
+    typer.Option("--host", metavar="ADDRESS", help="Address to listen on; loopback by default."),
 ]
 PortOption = Annotated[
-    int, typer.Option("--port", metavar="N", min=0, max=65535, help="The port; 0 picks a free one.")
+    int,
+    typer.Option(
+        "--port", metavar="N", min=0, max=65535, help="Port to listen on; 0 picks a free one."
+    ),
 ]
 
 
@@ -33,30 +37,30 @@ def serve(
     host: HostOption = "127.0.0.1",
     port: PortOption = DEFAULT_PORT,
     read_only: Annotated[
-        bool, typer.Option("--read-only", help="Nobody can act, only look.")
+        bool, typer.Option("--read-only", help="Allow looking but no actions.")
     ] = False,
     token: Annotated[
         str | None,
         typer.Option(
             "--token",
             metavar="TEXT",
-            help=f"Whoever has it may look and act [env {TOKEN}, hidden from other users].",
+            help=f"Token for looking and acting [env {TOKEN}, which other users do not see].",
         ),
     ] = None,
     read_token: Annotated[
         str | None,
         typer.Option(
-            "--read-token", metavar="TEXT", help=f"Whoever has it may look [env {READ_TOKEN}]."
+            "--read-token", metavar="TEXT", help=f"Token for looking only [env {READ_TOKEN}]."
         ),
     ] = None,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
-            "--allow-host", metavar="NAME", help="A host name that the server accepts; repeatable."
+            "--allow-host", metavar="NAME", help="A host name of the server; may be repeated."
         ),
     ] = None,
 ) -> None:
-    """Show the jobs in the home in a browser and over REST, and act on them."""
+    """Show the home's jobs in a browser and over REST, and let users act on them."""
     import uvicorn
 
     from headgate.ui.access import Access

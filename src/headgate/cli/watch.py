@@ -12,7 +12,7 @@ import typer
 from headgate.cli.common import Ui
 
 WatchOption = Annotated[
-    bool, typer.Option("--watch", "-w", help="Show it again every two seconds, until Ctrl-C.")
+    bool, typer.Option("--watch", "-w", help="Refresh every two seconds until Ctrl-C.")
 ]
 _SECONDS = 2.0
 _HOME_AND_CLEAR = "\033[H\033[2J"

@@ -35,58 +35,57 @@ class Code:
 CODES = (
     Code(
         "USAGE",
-        "an option, an argument, a param or a setting is wrong, and nothing was done",
-        "correct it: the sentence names what must hold and what came; `headgate VERB --help` and "
-        "the API reference list what there is",
+        "an option, argument, param or setting is wrong, and nothing was done",
+        "correct it: the message says what is required and what was given; `headgate VERB --help` "
+        "and the API reference list what is available",
     ),
     Code(
         "INVALID_GRAPH",
         "the job's graph is not valid, and nothing was started",
-        "correct the line at the end of the sentence; `headgate check` builds the graph again "
-        "without a start",
+        "correct the line named at the end of the message; `headgate check` rebuilds the graph "
+        "without starting the job",
     ),
     Code(
         "NOT_FOUND",
-        "a job, topic, file, step or snapshot is not there",
-        "check its name, and that --home names the right home: `headgate list` shows the jobs of "
-        "a home, `headgate checkpoint list` and `headgate savepoint list` the snapshots",
+        "a job, topic, file, step or snapshot does not exist",
+        "check its name, and that --home names the right home: `headgate list` lists a home's "
+        "jobs, `headgate checkpoint list` and `headgate savepoint list` its snapshots",
     ),
     Code(
         "REFUSED",
         "state or output would be at risk, so nothing was done",
-        "read what would be lost; where there is an option that allows it, the sentence names it",
+        "read what would be lost; if an option allows it, the message names that option",
     ),
     Code(
         "JOB_FAILED",
-        "the job ran and stopped with a failure that has no reason of its own",
+        "the job ran and stopped with a failure that has no more specific reason",
         "see `headgate errors JOB` and `headgate logs JOB`",
     ),
     Code(
         "OPERATION",
         "a savepoint, a stop or another operation on a running job failed or was cancelled",
-        "the job itself may be well: see `headgate show JOB`, mend what the sentence says, and "
-        "ask again",
+        "the job itself may be fine: see `headgate show JOB`, fix what the message says, and try "
+        "again",
     ),
     Code(
         "START_FAILED",
-        "a job was started in the background, and does not run",
-        "its log has the reason: the sentence names the file",
+        "a job was started in the background but is not running",
+        "see its log for the reason: the message names the file",
     ),
     Code(
         "PROCESS_GONE",
-        "the process that drove a job is gone without a word: it was killed, or its machine went "
-        "down",
-        "start the job again as it was started: it goes on where it was, and nothing is lost or "
-        "written twice",
+        "the process that was driving a job disappeared: it was killed, or its machine went down",
+        "start the job again with the same command: it continues where it was, and nothing is lost "
+        "or written twice",
     ),
     Code(
         "LOCKED",
-        "another process holds or changes the same file of the home",
-        "wait for the other headgate command to end, then try again",
+        "another process is holding or changing the same file in the home",
+        "wait for the other headgate command to finish, then try again",
     ),
     Code(
         "DAMAGED",
-        "a file of the home or of a snapshot is missing, or not what Headgate wrote",
+        "a file in the home or in a snapshot is missing, or is not what Headgate wrote",
         "restore the file from a backup, or start from another snapshot; `headgate checkpoint "
         "verify` and `headgate savepoint verify` read every file",
     ),
@@ -98,42 +97,42 @@ CODES = (
     Code(
         "INSTALLATION",
         "Java, Spark or the kernel is missing, too old, or cannot be used",
-        "`headgate doctor` looks at each of them and says what to do",
+        "`headgate doctor` checks each of them and says what to do",
     ),
     Code(
         "JARS",
-        "jars of a client could not be fetched, or are not those of the lock file",
-        "check the network, or bring the jars in a folder that HEADGATE_JAR_CACHE names",
+        "a client's jars could not be fetched, or do not match the lock file",
+        "check the network, or put the jars in the folder that HEADGATE_JAR_CACHE names",
     ),
     Code(
         "LOCAL_BROKER",
-        "a broker of this machine, of `headgate broker`, cannot be started, stopped or found",
-        "the sentence names its port, folder or log; --port and --dir choose others",
+        "a local broker, from `headgate broker`, cannot be started, stopped or found",
+        "the message names its port, folder or log; choose different ones with --port and --dir",
     ),
     Code(
         "PULSAR_ADMIN",
-        "Pulsar's REST interface refused a request for a reason of its own",
-        "the sentence has what it said; see the broker's log, too",
+        "Pulsar's REST interface refused a request for a reason that has no other code",
+        "the message quotes Pulsar's answer; see the broker's log as well",
     ),
     Code(
         "NOT_ACKNOWLEDGED",
-        "a broker did not take all records of `headgate topic produce`",
-        "the sentence says how many it took: go on behind them when its cause is gone",
+        "a broker did not accept all records of `headgate topic produce`",
+        "the message says how many it accepted: fix the cause, then continue with the rest",
     ),
     Code(
         "NOT_IN_TIME",
-        "something was not finished in the time that it was given; what was begun goes on",
+        "something did not finish in the time allowed; whatever was started continues",
         "wait longer, with --timeout or with `headgate op wait`",
     ),
     Code(
         "UNEXPECTED",
-        "something happened that Headgate does not expect: a defect of Headgate, or of a library",
-        "run the command again with --debug, and report it with what that shows",
+        "something happened that Headgate does not expect: a bug in Headgate or in a library",
+        "run the command again with --debug, and report it with the output",
     ),
     Code(
         "HEADGATE",
-        "an error that a step or sink of your own raised as a plain HeadgateError",
-        "the sentence says what to do; a `code` of your own makes it easier to find",
+        "one of your own steps or sinks raised a plain HeadgateError",
+        "the message says what to do; a `code` of your own makes the error easier to find",
     ),
 )
 """Codes of errors that are not a job's failure."""

@@ -12,76 +12,88 @@ class Reason(Enum):
     MALFORMED_RECORD = (
         "a record does not parse",
         False,
-        "correct the record's producer, or send such records aside with malformed='side'",
+        "fix the producer, or set such records aside with malformed='side'",
     )
-    TOPIC_MISSING = ("a topic is not there", False, "create it with `headgate topic create`")
+    TOPIC_MISSING = (
+        "a topic does not exist",
+        False,
+        "create it with `headgate topic create`",
+    )
     OFFSET_GONE = (
         "records that the job has not read yet are gone from the topic",
         False,
-        "bring the records back, or go on without them: on_data_loss='continue' (Kafka, Pulsar), "
+        "restore the records, or continue without them: on_data_loss='continue' (Kafka, Pulsar) or "
         "--fresh",
     )
     TOPIC_REPLACED = (
-        "a topic that the job reads was deleted and made again",
+        "a topic that the job reads was deleted and recreated",
         False,
-        "start from nothing with --fresh, or let the source read the new topic from its beginning: "
-        "on_data_loss='continue' (Kafka, Pulsar); an earlier snapshot does not help, its offsets "
-        "are of the old topic as well",
+        "start from scratch with --fresh, or let the source read the new topic from its beginning: "
+        "on_data_loss='continue' (Kafka, Pulsar); an earlier snapshot does not help, because its "
+        "offsets also refer to the old topic",
     )
-    TOPIC_DAMAGED = ("a topic's files are not as they should be", False, "restore them")
-    USER_CODE = ("the job's own Python code raised", False, "correct the code, then start again")
+    TOPIC_DAMAGED = ("a topic's files are damaged", False, "restore them")
+    USER_CODE = (
+        "the job's own Python code raised an exception",
+        False,
+        "fix the code, then start the job again",
+    )
     USER_CODE_IO = (
         "the job's own Python code could not reach a file or another system",
         True,
-        "see that what it reaches for is there and lets it in",
+        "check that the file or system is there and that the job has access to it",
     )
     PYTHON_WORKER = (
-        "a Python worker of Spark died without an error: it was killed, or a library crashed it",
+        "a Spark Python worker died without an error: it was killed, or a library crashed it",
         True,
-        "see whether the system killed it for its memory (dmesg), and give it more; for a crash "
-        "add -- --conf spark.python.worker.faulthandler.enabled=true",
+        "check whether the system killed it for using too much memory (dmesg), and if so give it "
+        "more; for a crash, add -- --conf spark.python.worker.faulthandler.enabled=true",
     )
-    EXPRESSION = ("an expression of the job failed on a row", False, "correct the expression")
+    EXPRESSION = ("an expression in the job failed on a row", False, "correct the expression")
     STATE_SCHEMA = (
-        "the state does not fit the job any more",
+        "the state no longer fits the job",
         False,
-        "go back to the old schema, or start from nothing with --fresh",
+        "go back to the old schema, or start from scratch with --fresh",
     )
-    STATE_FILES = ("a state file is damaged or missing", False, "start again from an earlier state")
+    STATE_FILES = (
+        "a state file is damaged or missing",
+        False,
+        "start again from an earlier snapshot",
+    )
     OUT_OF_MEMORY = (
         "Spark ran out of memory",
         True,
-        "give it more, for example -- --conf spark.driver.memory=4g",
+        "give it more, for example with -- --conf spark.driver.memory=4g",
     )
-    EXECUTOR_LOST = ("executors were lost too often", True, "look into the executors' logs")
+    EXECUTOR_LOST = ("executors were lost too often", True, "check the executors' logs")
     DISK_FULL = (
         "a disk is full",
         True,
-        "make room on it; the job goes on by itself if it has a restart strategy",
+        "free up space on it; a job with a restart strategy continues by itself",
     )
     READ_ONLY = (
         "a disk is read-only",
         True,
-        "mount it for writing; the job goes on by itself if it has a restart strategy",
+        "make it writable; a job with a restart strategy continues by itself",
     )
     STORAGE = (
         "files could not be written or read",
         True,
-        "check the disk or the file system, and the rights of this user there",
+        "check the disk or file system, and this user's permissions there",
     )
     STORE_UNREACHABLE = (
-        "the object store did not do what it was asked",
+        "the object store could not be reached, or a request to it failed",
         True,
-        "see that the bucket is there, and that driver and executors reach it: "
+        "check that the bucket exists, and that the driver and the executors can reach it: "
         "headgate doctor --live",
     )
     STORE_DENIED = (
-        "the object store does not let the job in",
+        "the object store denied the job access",
         False,
-        "check the credentials of driver and executors, and their rights to list, read, write and "
-        "delete objects",
+        "check the credentials of the driver and the executors, and their permissions to list, "
+        "read, write and delete objects",
     )
-    DRIVER_GONE = ("Spark's JVM is gone", True, "start again; the log of Spark may tell why")
+    DRIVER_GONE = ("Spark's JVM is gone", True, "start again; Spark's log may say why")
     HOME_UNSEEN = (
         "an executor does not see the home",
         False,
@@ -89,53 +101,56 @@ class Reason(Enum):
         "or on an object store",
     )
     LEASE_LOST = (
-        "another process has taken the job over",
+        "another process has taken over the job",
         False,
-        "see which process drives it now with headgate show",
+        "use headgate show to see which process is driving it now",
     )
     BATCH_TAKEN = (
         "another process has planned or finished this batch",
         True,
-        "see who drives the job with headgate show; its next start goes on from what is there",
+        "use headgate show to see which process is driving the job; the next start continues from "
+        "there",
     )
-    CRASH_ASKED = ("a test asked for a crash", False, "start again")
+    CRASH_ASKED = ("a test requested a crash", False, "start again")
     RECORD_TOO_LARGE = (
-        "a record is larger than the broker takes",
+        "a record is larger than the broker accepts",
         False,
-        "make it smaller, or raise max.message.bytes of the topic and max.request.size of the sink "
-        "(Kafka), or maxMessageSize of the brokers (Pulsar)",
+        "make it smaller, or raise the topic's max.message.bytes and the sink's max.request.size "
+        "(Kafka), or the brokers' maxMessageSize (Pulsar)",
     )
     BROKER_UNREACHABLE = (
         "the broker does not answer",
         True,
-        "see that it runs and can be reached from the driver and the executors",
+        "check that it is running and can be reached from the driver and the executors",
     )
     FETCH_TIMEOUT = (
-        "records did not come from the broker in time",
+        "records did not arrive from the broker in time",
         True,
-        "see whether the broker or the network to it is overloaded; smaller batches need less of "
-        "both: max_records",
+        "check whether the broker or the network to it is overloaded; smaller batches "
+        "(max_records) put less load on both",
     )
     NOT_AUTHORISED = (
-        "the broker does not let the job in",
+        "the broker denied the job access",
         False,
-        "check the credentials in the options, and the rights to topics, groups and transactions",
+        "check the credentials in the options, and the permissions for topics, groups and "
+        "transactions",
     )
     PRODUCER_FENCED = (
-        "another process writes under the job's name",
+        "another process is writing under the job's name",
         True,
-        "see that no second copy of the job runs from another home",
+        "check that no second copy of the job is running from a different home",
     )
     SINK_AHEAD = (
-        "a sink has the number of this batch already, for other rows",
+        "a sink already has this batch number, with different rows",
         False,
-        "another copy of this home has written there: let only one of them run, and start it with "
+        "another copy of this home has written there: run only one of them, and start it with "
         "--from, --fresh or --accept-sink-position",
     )
     OUTPUT_TAKEN = (
-        "a job of the same name in another home writes there",
+        "a job with the same name in a different home writes there",
         False,
-        "stop that one and start with --take-over, or start this one under another --name",
+        "stop that job and start this one with --take-over, or start this one under a different "
+        "--name",
     )
     FOLDER_TAKEN = (
         "another sink writes its files to the folder",
@@ -145,103 +160,119 @@ class Reason(Enum):
     DELTA_SCHEMA = (
         "the rows do not fit the Delta table",
         False,
-        "select and cast the columns as the table has them; evolve=True adds those that it lacks",
+        "select and cast the columns to match the table; evolve=True adds missing ones to it",
     )
     DELTA_PATH = (
         "a Delta table cannot be written or read",
         True,
-        "see that its path is there for the driver and the executors, and may be written",
+        "check that the driver and the executors can see its path and may write to it",
     )
     DELTA_CONFLICT = (
         "another writer changed the Delta table at the same time",
         True,
-        "start again if the job has not: the batch is then written to the table as it is now",
+        "start the job again if it has not restarted: the batch is then written to the table as it "
+        "is now",
     )
     ICEBERG_TABLE = (
         "the rows cannot be written to the Iceberg table",
         False,
-        "select and cast the columns as the table has them; evolve=True adds those that it lacks",
+        "select and cast the columns to match the table; evolve=True adds missing ones to it",
     )
     ICEBERG_CATALOG = (
         "an Iceberg catalog or the files of its table cannot be reached",
         True,
-        "check the sink's options; the driver needs the catalog, and executors the files, too",
+        "check the sink's options: the driver needs access to the catalog, and both the driver and "
+        "the executors need access to the files",
     )
     ICEBERG_CONFLICT = (
         "another writer changed the Iceberg table at the same time",
         True,
-        "start again if the job has not: the batch is then written to the table as it is now",
+        "start the job again if it has not restarted: the batch is then written to the table as it "
+        "is now",
     )
     BATCH_TIMEOUT = (
         "a batch took longer than Checkpoints.timeout allows",
         True,
-        "raise the timeout, or take fewer records a batch with max_records",
+        "raise the timeout, or take fewer records per batch with max_records",
     )
     TRANSACTION_TIMEOUT = (
-        "a batch took longer than its Kafka transactions may last",
+        "a batch took longer than its Kafka transactions are allowed to last",
         True,
-        "raise transaction_timeout of the sinks, or take fewer records a batch with max_records",
+        "raise the sinks' transaction_timeout, or take fewer records per batch with max_records",
     )
-    KAFKA = ("Kafka refused a request", True, "run with --debug to see all that Kafka said")
+    KAFKA = (
+        "Kafka refused a request",
+        True,
+        "run with --debug to see everything that Kafka reported",
+    )
     REGISTRY_UNREACHABLE = (
         "the schema registry does not answer",
         True,
-        "see that it runs and can be reached from the driver and the executors",
+        "check that it is running and can be reached from the driver and the executors",
     )
     REGISTRY_REFUSED = (
-        "the schema registry refuses a request",
+        "the schema registry refused a request",
         False,
-        "check its address, registry_credentials, and the rights to the subject",
+        "check its address, registry_credentials, and the permissions for the subject",
     )
     SCHEMA_MISFIT = (
-        "the schema of a sink's rows does not go with that of its subject",
+        "the schema of a sink's rows is not compatible with its subject",
         False,
-        "keep the columns compatible, write to another subject, or change its compatibility",
+        "keep the columns compatible, write to a different subject, or change the subject's "
+        "compatibility level",
     )
     DEDUPLICATION_OFF = (
         "a Pulsar topic does not drop duplicates, so the job's sink cannot be exactly once",
         False,
-        "switch deduplication on for the topic or its namespace, or say delivery='at_least_once'",
+        "turn on deduplication for the topic or its namespace, or set delivery='at_least_once'",
     )
-    PULSAR = ("Pulsar refused a request", True, "run with --debug to see all that Pulsar said")
+    PULSAR = (
+        "Pulsar refused a request",
+        True,
+        "run with --debug to see everything that Pulsar reported",
+    )
     DATABASE_UNREACHABLE = (
         "the database does not answer",
         True,
-        "see that it runs and can be reached from the driver and the executors",
+        "check that it is running and can be reached from the driver and the executors",
     )
     DATABASE_DENIED = (
-        "the database does not let the job in",
+        "the database denied the job access",
         False,
-        "check user, password and rights: the job writes its tables and headgate_batches and "
-        "headgate_outputs, and creates the latter two unless they are there",
+        "check user, password and permissions: the job writes to its own tables and to "
+        "headgate_batches and headgate_outputs, and creates the latter two if they do not exist",
     )
     TABLE_MISSING = (
-        "a table is not there",
+        "a table does not exist",
         False,
         "create it, or let the sink do so with create=True",
     )
     TABLE_UNFIT = (
         "a table does not fit the rows of its sink",
         False,
-        "alter the table, or cast, rename or drop columns on the way to the sink",
+        "alter the table, or cast, rename or drop columns upstream of the sink",
     )
     CONSTRAINT_VIOLATED = (
-        "a table's constraint refuses a row",
+        "a row violates a constraint of its table",
         False,
-        "correct such rows on the way to the sink, or the constraint",
+        "correct such rows upstream of the sink, or change the constraint",
     )
     VALUE_REFUSED = (
         "a value does not fit its column",
         False,
-        "widen the column, or correct the value on the way to the sink",
+        "widen the column, or correct the value upstream of the sink",
     )
     DATABASE = (
         "the database refused a statement",
         True,
-        "run with --debug to see all that it said",
+        "run with --debug to see everything that it reported",
     )
-    STEP_TWICE = ("a step would have run twice", False, "report this: it is a defect of Headgate")
-    UNKNOWN = ("the query failed", True, "run with --debug to see all that Spark said")
+    STEP_TWICE = ("a step would have run twice", False, "report this: it is a bug in Headgate")
+    UNKNOWN = (
+        "the query failed",
+        True,
+        "run with --debug to see everything that Spark reported",
+    )
 
     def __init__(self, text: str, retryable: bool, remedy: str) -> None:
         self.text = text

@@ -66,7 +66,7 @@ def _broker(code: str, fields: Fields) -> Failure:
     where = f"{servers}/{topic}" if servers and topic else topic or servers
     if reason is Reason.TOPIC_MISSING:
         return Failure(reason, f"there is no topic {where}")
-    said = shortened(str(fields.get("text") or "it said no more"))
+    said = shortened(str(fields.get("text") or "no details were given"))
     return Failure(reason, f"{reason.text}{f' ({where})' if where else ''}: {said}")
 
 
@@ -92,8 +92,8 @@ def _gone(fields: Fields) -> Failure:
 def _replaced(fields: Fields) -> Failure:
     was, now = (fields.get(part) or "none" for part in ("was", "is"))
     sentence = (
-        f"{fields.get('address')} was deleted and made again: it has the id {now}, and what was "
-        f"read had {was}"
+        f"{fields.get('address')} was deleted and recreated: it has the id {now}, and the topic "
+        f"that was read had {was}"
     )
     return Failure(Reason.TOPIC_REPLACED, sentence, fields.get("step"))
 
@@ -127,7 +127,7 @@ def _taken(fields: Fields) -> Failure:
 
 def _folder_taken(fields: Fields) -> Failure:
     owner = f"the sink '{fields.get('owner_sink')}' of the job '{fields.get('owner_job')}'"
-    sentence = f"{fields.get('path')} has files of another sink: {owner} writes there"
+    sentence = f"{fields.get('path')} has files from another sink: {owner} writes there"
     return Failure(Reason.FOLDER_TAKEN, sentence, fields.get("sink"))
 
 
@@ -165,7 +165,9 @@ def _lease(fields: Fields) -> Failure:
 
 
 def _batch_taken(fields: Fields) -> Failure:
-    return Failure(Reason.BATCH_TAKEN, f"{Reason.BATCH_TAKEN.text}: {fields.get('path')} is there")
+    return Failure(
+        Reason.BATCH_TAKEN, f"{Reason.BATCH_TAKEN.text}: {fields.get('path')} already exists"
+    )
 
 
 def _crash(fields: Fields) -> Failure:
@@ -189,11 +191,11 @@ def _misfit(fields: Fields) -> Failure:
 def _unseen(fields: Fields) -> Failure:
     who = f"executor {fields.get('executor')} on {fields.get('host')}"
     path, said = fields.get("path"), fields.get("text")
-    why = f"does not see the home: what the driver wrote to {path} is not there ({said})"
+    why = f"does not see the home: the file that the driver wrote to {path} is not there ({said})"
     if fields.get("kind") == "unwritable":
         why = f"cannot write to the home: {path}: {said}"
     if fields.get("kind") == "apart":
-        why = f"does not see the home: what it wrote to {path} is not there for the driver"
+        why = f"does not see the home: the driver does not see what the executor wrote to {path}"
     return Failure(Reason.HOME_UNSEEN, f"{who} {why}")
 
 

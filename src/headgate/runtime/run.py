@@ -263,7 +263,7 @@ def _drive(execution: Execution, parallelism: int) -> RunOutcome:
         except LeaseLostError as error:
             lost = JobFailedError(
                 f"job '{execution.home.name}' was stopped at once because {error}",
-                remedy="see which process drives it now with headgate show",
+                remedy="use headgate show to see which process is driving it now",
             )
             assert execution.drive is not None
             return execution.outcome_of(execution.drive, "failed", error=lost)

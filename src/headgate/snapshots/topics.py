@@ -118,6 +118,6 @@ def replaced_text(source: str, topics: Sequence[str]) -> str:
     """What has happened, in a sentence."""
     many = len(topics) > 1
     return (
-        f"the topic{'s' * many} {', '.join(topics)} {'were' if many else 'was'} deleted and made "
-        f"again, and the offsets of source '{source}' are of the old one{'s' * many}"
+        f"the topic{'s' * many} {', '.join(topics)} {'were' if many else 'was'} deleted and "
+        f"recreated, and the offsets of source '{source}' belong to the old one{'s' * many}"
     )

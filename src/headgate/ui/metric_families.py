@@ -22,23 +22,23 @@ _SOURCE = ("job", "source")
 COUNTERS = {
     "headgate_job_state_seconds": (("job", "state"), "Time that a job has spent in a state."),
     "headgate_job_restarts": (("job", "reason"), "Restarts after failures, by reason."),
-    "headgate_step_records_in": (_STEP, "Records that came into a step."),
+    "headgate_step_records_in": (_STEP, "Records that entered a step."),
     "headgate_step_records_out": ((*_STEP, "output"), "Records that left a step, by output."),
     "headgate_step_errors": (_STEP, "Failures of the job that came from a step."),
-    "headgate_step_late_records": (_STEP, "Records that came too late for a step."),
-    "headgate_step_counted": ((*_STEP, "name"), "Counts that a function adds to, by name."),
+    "headgate_step_late_records": (_STEP, "Records that arrived too late for a step."),
+    "headgate_step_counted": ((*_STEP, "name"), "Counts made by functions, by name."),
     "headgate_checkpoints": (("job", "status"), "Checkpoints of the run, by status."),
 }
 GAUGES = {
     "headgate_job_state": (("job", "state"), "1 for the state that a job is in, 0 for the others."),
-    "headgate_job_batch_busy_ratio": (("job",), "Share of time in which a batch is running."),
+    "headgate_job_batch_busy_ratio": (("job",), "Share of time during which a batch is running."),
     "headgate_step_watermark_timestamp_seconds": (_STEP, "The watermark of a step."),
     "headgate_step_watermark_lag_seconds": (_STEP, "How far the watermark is behind the clock."),
-    "headgate_source_pending_records": (_SOURCE, "Records in a source that are not read yet."),
-    "headgate_source_event_time_lag_seconds": (_SOURCE, "A source's event time behind the clock."),
+    "headgate_source_pending_records": (_SOURCE, "Records that a source has not read yet."),
+    "headgate_source_event_time_lag_seconds": (_SOURCE, "How far a source is behind the clock."),
     "headgate_source_idle_seconds": (_SOURCE, "Time since the last rows of a source."),
     "headgate_sink_latency_seconds": (
-        (*_STEP, "quantile"), "Time from records' timestamps to a sink's commit.",
+        (*_STEP, "quantile"), "Time from a record's timestamp to the sink's commit.",
     ),
     "headgate_state_rows": (_STEP, "Rows of a step's state."),
     "headgate_state_bytes": (_STEP, "Bytes of a step's state."),
@@ -57,8 +57,8 @@ GAUGES = {
     "headgate_ui_unreadable_jobs": ((), "Jobs whose files could not be read."),
 }  # fmt: skip
 HISTOGRAMS = {
-    "headgate_batch_duration_seconds": (("job", "phase"), "Time of batches, by phase."),
-    "headgate_checkpoint_duration_seconds": (("job",), "End-to-end time of checkpoints."),
+    "headgate_batch_duration_seconds": (("job", "phase"), "Duration of batches, by phase."),
+    "headgate_checkpoint_duration_seconds": (("job",), "End-to-end duration of checkpoints."),
 }
 
 

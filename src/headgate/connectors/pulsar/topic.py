@@ -288,9 +288,9 @@ class PulsarTopic(TopicClient):
             return self._missing()
         if said == "MessageTooBig":
             return HeadgateError(
-                "a message is larger than the broker takes",
+                "a message is larger than the broker accepts",
                 code="RECORD_TOO_LARGE",
-                remedy="make the record smaller, or raise maxMessageSize of the brokers",
+                remedy="make the record smaller, or raise the brokers' maxMessageSize",
             )
         return HeadgateError(
             f"Pulsar failed at {self._address} ({said})",
