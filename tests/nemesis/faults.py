@@ -263,10 +263,13 @@ def _needed_state_files(home: Path) -> list[Path]:
     newest = _newest_batch(home, "commits")
     if newest < 0:
         return []
-    version = str(newest + 1)
+    run = _spark_folders(home)[-1]
+    committed = (run / "commits" / str(newest)).read_text()
     found: dict[Path, list[Path]] = {}
-    for path in _spark_folders(home)[-1].glob("state/**/*"):
-        if path.name.split(".")[0].split("_")[0] == version:
+    for path in run.glob("state/**/*"):
+        version, _, attempt = path.name.split(".")[0].partition("_")
+        # an attempt before a power cut has left files that no commit names
+        if version == str(newest + 1) and attempt and attempt in committed:
             found.setdefault(path.parent, []).append(path)
     needed = [files for files in found.values() if not any(f.suffix == ".zip" for f in files)]
     return sorted(f for files in needed for f in files if f.suffix == ".changelog")
