@@ -50,7 +50,8 @@ class S3Server:
                 time.sleep(0.1)
 
     def bucket(self, name: str) -> str:
-        """A new bucket's name."""
+        """A new bucket; the port in its name keeps servers apart in one Spark session."""
+        name = f"{name}-{self.endpoint.rpartition(':')[2]}"
         request = urllib.request.Request(f"{self.endpoint}/{name}", method="PUT")
         urllib.request.urlopen(request, timeout=20).read()
         return name

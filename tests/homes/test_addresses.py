@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from headgate.base.aws_keys import aws_keys
 from headgate.base.errors import UsageError
 from headgate.base.store_url import StoreUrl
 from headgate.home.files import LocalFiles, open_files
-from headgate.jvm.stores import s3a_settings
+from headgate.jvm.stores import need_store, s3a_settings
 
 VARIABLES = (
     "AWS_ACCESS_KEY_ID",
@@ -113,3 +114,10 @@ def test_keys_are_those_of_the_profile_that_is_named(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "es")
     assert key_of("s3://bucket") == ("e", "es", None)
     assert key_of("s3://bucket?profile=work") == ("w", "ws", "wt")
+
+
+def test_a_session_reaches_a_bucket_at_one_endpoint(spark: SparkSession) -> None:
+    need_store(spark, "s3://one-place/home?endpoint=http://127.0.0.1:1")
+    need_store(spark, "s3://one-place/other?endpoint=http://127.0.0.1:1")
+    with pytest.raises(UsageError, match=r"one-place is at .*:1, got .*:2"):
+        need_store(spark, "s3://one-place/home?endpoint=http://127.0.0.1:2")

@@ -55,6 +55,13 @@ def _set(spark: SparkSession, store: StoreUrl) -> None:
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
     if hadoop.get("fs.s3a.impl") in (None, _S3A):
         hadoop.set("fs.s3a.impl", f"{PACKAGE}.commit.StreamedS3A")
+    known = hadoop.get(f"fs.s3a.bucket.{store.bucket}.endpoint")
+    if store.endpoint is not None and known not in (None, store.endpoint):
+        raise UsageError(
+            f"a Spark session reaches a bucket at one endpoint only: {store.bucket} is at {known}",
+            got=store.endpoint,
+            remedy="use the same endpoint, or a new process",
+        )
     for name, value in s3a_settings(store).items():
         key = f"fs.s3a.bucket.{store.bucket}.{name}"
         if hadoop.get(key) is None:
