@@ -243,7 +243,7 @@ def test_an_error_ends_with_where_to_read_about_it(
 def test_a_code_is_explained_on_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["explain", "disk_full"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("DISK_FULL\nWhat happened: a disk is full.\nMay pass:      yes")
+    assert out.startswith("DISK_FULL\nWhat happened: a disk is full.\nMay go away:   yes")
     assert invoke(["explain"]) == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]
     assert listed == list(code_names())

@@ -164,7 +164,7 @@ def test_a_broker_serves_survives_a_kill_with_its_records_and_stops(
         said = capsys.readouterr()
         assert (said.out, said.err) == (
             f"{servers}\n",
-            f"it was running already, at {servers}\n",
+            f"it was already running, at {servers}\n",
         )
         assert invoke(["broker", "status", *named, "--json"]) == 0
         shown = json.loads(capsys.readouterr().out)

@@ -209,8 +209,8 @@ def test_show_tells_why_the_watermark_stands_still_and_what_to_do(
         f"watermark {local_time(minutes(2))} source 'clicks' holds it back by 7m 00s",
         f"orders {local_time(minutes(9))}",
         f"clicks {local_time(minutes(2))}",
-        f"source 'clicks' has given no rows since {local_time(minutes(3))}, and without idle_after "
-        "all windows wait for it; if it may be silent, give it one: hg.event_time(..., "
+        f"source 'clicks' has had no rows since {local_time(minutes(3))}, and without idle_after "
+        "all windows wait for it; if it may be silent, set idle_after: hg.event_time(..., "
         'idle_after="1 minute")',
     ]
     assert invoke(["show", "store", "--steps", "--home", str(tmp_path)]) == 0
@@ -233,7 +233,7 @@ def test_show_tells_why_the_watermark_stands_still_and_what_to_do(
         f"orders {local_time(minutes(9))}",
         "clicks – no rows yet",
     ]
-    assert "has given no rows yet, and without idle_after" in shown(new)[3]
+    assert "has had no rows yet, and without idle_after" in shown(new)[3]
     assert shown(EventTimeRecord(minutes(10), minutes(9), False, {"orders": orders})) == [
         f"watermark {local_time(minutes(9))}"
     ]

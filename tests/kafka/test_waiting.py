@@ -99,13 +99,13 @@ def test_should_say_within_seconds_that_the_broker_does_not_answer(
         job.until(lambda: "waiting for" in job.terminal.getvalue())
         print(f"said after {time.monotonic() - began:.1f} s")
         subject = f"kafka broker {broker.servers} of orders, copies"
-        assert f"waiting for {subject}: it does not answer since " in job.terminal.getvalue()
+        assert f"waiting for {subject}: it has not answered since " in job.terminal.getvalue()
         job.until(lambda: job_status(job.home).waiting)
         print(f"in the home after {time.monotonic() - began:.1f} s")
         capsys.readouterr()
         home = str(tmp_path / "home")
         assert invoke(["show", "copy", "--home", home]) == 0
-        assert f"waiting      for {subject}: it does not answer" in capsys.readouterr().out
+        assert f"waiting      for {subject}: it has not answered" in capsys.readouterr().out
         assert invoke(["list", "--home", home]) == 0
         assert "RUNNING (waits for broker)" in capsys.readouterr().out
         assert invoke(["show", "copy", "--home", home, "--json"]) == 0

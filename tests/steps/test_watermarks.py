@@ -146,7 +146,7 @@ def test_a_silent_source_without_idle_after_holds_the_job_and_this_is_said(
     time, job, _ = times(t)
     assert (starts(t), job) == ([], 30)
     assert time.reason() == "source 'b' holds it back by 9m 30s"
-    assert "source 'b' has given no rows since" in (time.advice() or "")
+    assert "source 'b' has had no rows since" in (time.advice() or "")
     # watermarks can be moved without rows
     with pytest.raises(NotFoundError, match="no source 'names' with event time"):
         t.advance_watermark("names", NOON)

@@ -55,9 +55,9 @@ def start(
     record = done.record
     ui.say(
         {
-            "started": f"it serves at {record.servers}; its log is {_near(Path(record.log))}",
-            "restarted": f"it had crashed and serves again at {record.servers}, with its data",
-            "running": f"it was running already, at {record.servers}",
+            "started": f"it is listening on {record.servers}; its log is {_near(Path(record.log))}",
+            "restarted": f"after a crash, it is listening on {record.servers} again, with its data",
+            "running": f"it was already running, at {record.servers}",
         }[done.how]
     )
     status = broker.status().to_json()

@@ -65,9 +65,9 @@ def _text(code: Code) -> str:
     lines = [code.name, f"What happened: {code.meaning}."]
     if code.may_pass is not None:
         lines.append(
-            "May pass:      yes, so a restart strategy tries again."
+            "May go away:   yes, so a restart strategy tries again."
             if code.may_pass
-            else "May pass:      no, so a restart strategy tries once more at most."
+            else "May go away:   no, so a restart strategy tries once more at most."
         )
     lines.append(f"What to do:    {code.remedy}.")
     return "\n".join(fill(line, _WIDTH, subsequent_indent=" " * 15) for line in lines)

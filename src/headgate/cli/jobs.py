@@ -235,7 +235,7 @@ def _failure_text(failure: EventRecord) -> list[str]:
 
 def _waits_for(wait: Wait) -> str:
     age = format_duration(max(now() - wait.since, timedelta(0)))
-    return f"{wait.subject}: {wait.why}, since {local_time(wait.since)} ({age})"
+    return f"{wait.subject}: {wait.why} (since {local_time(wait.since)}, {age})"
 
 
 def _state(status: JobStatus) -> str:

@@ -126,7 +126,7 @@ CODES = (
     ),
     Code(
         "UNEXPECTED",
-        "something happened that Headgate does not expect: a bug in Headgate or in a library",
+        "something happened that Headgate did not expect: a bug in Headgate or in a library",
         "run the command again with --debug, and report it with the output",
     ),
     Code(

@@ -166,8 +166,8 @@ class EventTimeRecord:
             return None
         silence = f"since {show(source.rows_at)}" if source.rows_at else "yet"
         return (
-            f"source '{name}' has given no rows {silence}, and without idle_after all windows wait "
-            f"for it; if it may be silent, give it one: "
+            f"source '{name}' has had no rows {silence}, and without idle_after all windows wait "
+            f"for it; if it may be silent, set idle_after: "
             f'hg.event_time(..., idle_after="1 minute")'
         )
 

@@ -28,7 +28,7 @@ _LOOK_SECONDS = 1.0
 _SAY_AGAIN_SECONDS = 60.0
 _LAST_TRIES_SECONDS = 10.0
 _THE_DISK = "the disk of the home"
-_REMEDY = "make room, or mount it for writing; the job goes on by itself then"
+_REMEDY = "make room, or remount it as writable; the job then continues by itself"
 
 
 class Patience:

@@ -94,7 +94,7 @@ class WaitingWatch:
             if used.service.answers(_PROBE_SECONDS):
                 self._waits.end("broker", str(used))
             elif not self._ended.is_set():
-                self._waits.begin("broker", str(used), "it does not answer", since=probed_at)
+                self._waits.begin("broker", str(used), "it has not answered", since=probed_at)
 
     def _look_for_executors(self) -> None:
         why = self._lacks()

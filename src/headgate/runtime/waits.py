@@ -82,7 +82,7 @@ class Waits:
 
     >>> from headgate.home.layout import Home
     >>> waits = Waits(Home("memory://waits_doc").job("store"), "token", say=lambda line: None)
-    >>> waits.begin("broker", "kafka broker h:1 of orders", "it does not answer")
+    >>> waits.begin("broker", "kafka broker h:1 of orders", "it has not answered")
     >>> [wait.subject for wait in waits.now]
     ['kafka broker h:1 of orders']
     >>> waits.end("broker", "kafka broker h:1 of orders")
