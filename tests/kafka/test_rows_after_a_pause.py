@@ -22,7 +22,11 @@ class Copying:
     """A job that copies two topics into one, looks all the time, and has an interval of an hour."""
 
     def __init__(self, spark: SparkSession, kafka: Kafka, home: Path) -> None:
-        self._kafka, self.sources, self._sink = kafka, (kafka.topic(2), kafka.topic(2)), kafka.topic(1)
+        self._kafka, self.sources, self._sink = (
+            kafka,
+            (kafka.topic(2), kafka.topic(2)),
+            kafka.topic(1),
+        )
         address, (first, second), sink = f"kafka://{kafka.servers}/", self.sources, self._sink
 
         @hg.job("copy", checkpoints=hg.Checkpoints(every="1 hour"))
@@ -73,9 +77,7 @@ def test_records_of_any_source_do_not_wait_for_the_end_of_the_interval(
 
 
 def test_records_that_nobody_may_read_begin_no_batch(job: Copying, kafka: Kafka) -> None:
-    producer = Producer(
-        {"bootstrap.servers": kafka.servers, "transactional.id": uuid.uuid4().hex}
-    )
+    producer = Producer({"bootstrap.servers": kafka.servers, "transactional.id": uuid.uuid4().hex})
     producer.init_transactions(30)
     producer.begin_transaction()
     producer.produce(job.sources[0], '{"id": 1}', partition=0)
