@@ -38,20 +38,20 @@ final class JobClock(session: Session, everyMs: Long) extends Clock {
     if (took) rowsFrom = begun.fold(next)(_ + everyMs)
     val due = if (lookMs.isDefined) math.max(next, rowsFrom) else next
     // a source may have records that it does not give yet: a trigger that found nothing is not repeated
-    val watched = query.filter(_ => lookMs.isDefined && (took || !woken))
+    val watched = if (lookMs.isDefined && (took || !woken)) query.toSeq.flatMap(_.offsetsNow).collect {
+      case (source: TellsOfRecords, seen) => (source, seen)
+    } else Nil
     var now = getTimeMillis()
     val late = now > due
     woken = false
     // looked at also if the time is over already, as it is after each look at the sources if the
     // interval is short: an idle query would never see a stop
-    var called = isCalled(0)
+    var called = isCalled(0) || query.exists(_.isBehind)
     while (!called && !woken && now < due) {
-      val free = now >= rowsFrom
-      woken = free && watched.exists(hasRecords)
-      if (!woken) {
-        val pause = lookMs.filter(_ => free && watched.isDefined).getOrElse(JobClock.LookEveryMs)
-        called = isCalled(math.min(pause, due - now))
-      }
+      val looks = watched.nonEmpty && now >= rowsFrom
+      woken = looks && watched.exists { case (source, seen) => source.hasRecordsBehind(seen) }
+      val until = if (looks) now + lookMs.get else if (watched.nonEmpty) rowsFrom else due
+      if (!woken) called = isCalled(Seq(until - now, due - now, JobClock.LongestWaitMs).min)
       now = getTimeMillis()
     }
     begun = Some(if (called || woken || late) now else due)
@@ -66,14 +66,9 @@ final class JobClock(session: Session, everyMs: Long) extends Clock {
     took
   }
 
-  private def hasRecords(query: RunningQuery): Boolean = query.offsetsNow.exists {
-    case (source: TellsOfRecords, seen) => source.hasRecordsBehind(seen)
-    case _ => false
-  }
-
   /** Whether the trigger is to begin whatever the time is, now or until `ms` have passed. */
   private def isCalled(ms: Long): Boolean = {
-    def wanted = StopAfterBatch.betweenBatches(session) || behind || triggerRequested
+    def wanted = StopAfterBatch.betweenBatches(session) || triggerRequested
     // whoever asks for something rings, and must not do so between a look and the wait
     JobClock.bell.synchronized(wanted || ms > 0 && {
       JobClock.bell.wait(ms)
@@ -83,8 +78,6 @@ final class JobClock(session: Session, everyMs: Long) extends Clock {
 
   private def triggerRequested: Boolean =
     RunningQuery.of(session).exists(query => JobClock.requested.remove(query.runId))
-
-  private def behind: Boolean = RunningQuery.of(session).exists(_.isBehind)
 }
 
 object JobClock {
@@ -96,8 +89,8 @@ object JobClock {
   private val LongestLookMs = 100L
   // who waits longer does so for large batches, or for a time of day
   private val LongestIntervalMs = 60000L
-  // for a clock that is moved by hand: all else rings
-  private val LookEveryMs = 50L
+  // for a machine's clock that is set: all else rings
+  private val LongestWaitMs = 1000L
   private val bell = new Object
   private val requested = ConcurrentHashMap.newKeySet[UUID]()
 
