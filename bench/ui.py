@@ -17,7 +17,8 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from headgate.home.layout import Home
-from headgate.home.model import CheckpointRecord, SourceOffsets
+from headgate.home.model import CheckpointRecord
+from headgate.home.offsets import SourceOffsets
 from headgate.ui.app import create_app
 
 PATHS = (

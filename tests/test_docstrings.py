@@ -20,6 +20,7 @@ from tests.docstring_examples import MODULES, examples_of, failures_in
 WITH_SPARK = {
     "headgate.api.job",
     "headgate.api.keyed",
+    "headgate.api.keyed_outputs",
     "headgate.api.stream",
     "headgate.base.errors",
     "headgate.connectors.kafka.source",

@@ -20,17 +20,8 @@ if TYPE_CHECKING:
     from headgate.api.hints import NoSuchMethodError
     from headgate.api.job import Job, JobDef, job
     from headgate.api.keyed import Keyed
-    from headgate.api.stream import (
-        Changes,
-        ChangesSource,
-        Deduped,
-        Joined,
-        Lookup,
-        Processed,
-        SourceStream,
-        Stream,
-        Windowed,
-    )
+    from headgate.api.keyed_outputs import Deduped, Joined, Processed, Windowed
+    from headgate.api.stream import Changes, ChangesSource, Lookup, SourceStream, Stream
     from headgate.base.durations import Duration
     from headgate.base.errors import (
         GraphError,
@@ -88,21 +79,16 @@ if TYPE_CHECKING:
     from headgate.steps.lookup import Table, Versions, Wait
     from headgate.steps.process.arrow import ArrowContext, ArrowProcess, ColumnState, column_state
     from headgate.steps.process.declare import (
-        Context,
-        ListState,
-        MapState,
-        Out,
-        Process,
         SideOutput,
         Tagged,
-        Timer,
-        ValueState,
         list_state,
         map_state,
         side_output,
         timer,
         value_state,
     )
+    from headgate.steps.process.function import Context, Out, Process
+    from headgate.steps.process.handles import ListState, MapState, Timer, ValueState
     from headgate.steps.process.own_kind import StepKind
     from headgate.steps.source import EventTime, event_time
     from headgate.steps.window import (
@@ -128,17 +114,8 @@ _WHERE = {
         "job",
     ),
     "headgate.api.keyed": ("Keyed",),
-    "headgate.api.stream": (
-        "Changes",
-        "ChangesSource",
-        "Deduped",
-        "Joined",
-        "Lookup",
-        "Processed",
-        "SourceStream",
-        "Stream",
-        "Windowed",
-    ),
+    "headgate.api.keyed_outputs": ("Deduped", "Joined", "Processed", "Windowed"),
+    "headgate.api.stream": ("Changes", "ChangesSource", "Lookup", "SourceStream", "Stream"),
     "headgate.base.durations": ("Duration",),
     "headgate.base.errors": (
         "GraphError",
@@ -211,21 +188,16 @@ _WHERE = {
         "column_state",
     ),
     "headgate.steps.process.declare": (
-        "Context",
-        "ListState",
-        "MapState",
-        "Out",
-        "Process",
         "SideOutput",
         "Tagged",
-        "Timer",
-        "ValueState",
         "list_state",
         "map_state",
         "side_output",
         "timer",
         "value_state",
     ),
+    "headgate.steps.process.function": ("Context", "Out", "Process"),
+    "headgate.steps.process.handles": ("ListState", "MapState", "Timer", "ValueState"),
     "headgate.steps.process.own_kind": ("StepKind",),
     "headgate.steps.source": (
         "EventTime",

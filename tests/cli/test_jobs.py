@@ -15,7 +15,8 @@ from headgate.cli.main import invoke
 from headgate.cli.tables import local_time
 from headgate.home.event_time import EventTimeRecord, SourceTime
 from headgate.home.layout import Home, RunHome
-from headgate.home.model import CheckpointRecord, SourceOffsets
+from headgate.home.model import CheckpointRecord
+from headgate.home.offsets import SourceOffsets
 from headgate.home.times import now
 from headgate.runtime.lease import Lease
 

@@ -17,7 +17,7 @@ from typing import Any
 from headgate.connectors.log.files import LogRecord
 from headgate.connectors.pulsar.ids import to_number
 from headgate.home.layout import Home, RunHome
-from headgate.home.model import Offset
+from headgate.home.offsets import Offset
 from tests.reliability.topics import OUTPUTS, Topics, topics_of
 
 _ORDER = (

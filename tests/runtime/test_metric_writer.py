@@ -10,7 +10,8 @@ import pytest
 from headgate.base.errors import StorageError
 from headgate.home.files import LocalFiles
 from headgate.home.layout import RunHome
-from headgate.home.model import CheckpointRecord, SourceOffsets
+from headgate.home.model import CheckpointRecord
+from headgate.home.offsets import SourceOffsets
 from headgate.home.points import Point, total
 from headgate.home.read.over_time import read_series
 from headgate.home.read.series import TimeRange

@@ -12,14 +12,8 @@ import pytest
 
 from headgate.base.errors import HeadgateError, NotFoundError, UsageError
 from headgate.home.layout import Home, JobHome, RunHome, check_job_name, default_home
-from headgate.home.model import (
-    CheckpointRecord,
-    JobRecord,
-    LeaseRecord,
-    Owner,
-    Parent,
-    SourceOffsets,
-)
+from headgate.home.model import CheckpointRecord, JobRecord, LeaseRecord, Owner, Parent
+from headgate.home.offsets import SourceOffsets
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from headgate.home.checkpoint_log import KEEP, SPAN
 from headgate.home.layout import Home, RunHome
-from headgate.home.model import CheckpointRecord, SourceOffsets
+from headgate.home.model import CheckpointRecord
+from headgate.home.offsets import SourceOffsets
 from headgate.home.packs import Pack
 from headgate.home.tally import Durations, Tally
 from headgate.home.times import to_iso

@@ -9,7 +9,8 @@ from typing import Any
 
 from headgate.connectors.log.files import Record, TopicFiles
 from headgate.home.layout import Home
-from headgate.home.model import CheckpointRecord, SourceOffsets
+from headgate.home.model import CheckpointRecord
+from headgate.home.offsets import SourceOffsets
 from headgate.home.operations import Operations
 
 EVIL = "\"><script>alert('name')</script>"

@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 
 import headgate.steps.known  # noqa: F401 - upgrades ask kinds by their names
 from headgate.api.keyed import Keyed
-from headgate.api.stream import ChangesSource, Processed, SourceStream
+from headgate.api.keyed_outputs import Processed
+from headgate.api.stream import ChangesSource, SourceStream
 from headgate.base.durations import Duration
 from headgate.base.errors import GraphError, UsageError, user_location
 from headgate.base.near import did_you_mean
@@ -28,9 +29,9 @@ from headgate.graph.plan import BuiltJob, Plan
 from headgate.graph.port import KeyedPort, Port
 from headgate.steps.dead_letters import collect
 from headgate.steps.lookup import Table, Versions, add_table
-from headgate.steps.process.declare import Process
+from headgate.steps.process.add import add_process
 from headgate.steps.process.engine import OnError
-from headgate.steps.process.step import add_process
+from headgate.steps.process.function import Process
 from headgate.steps.source import EventTime, add_source
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]{0,99}")

@@ -9,7 +9,8 @@ from typing import TypeGuard, overload
 from pyspark.sql import Column
 
 from headgate.api.hints import Hinted
-from headgate.api.stream import Changes, Deduped, Joined, Processed, Windowed
+from headgate.api.keyed_outputs import Deduped, Joined, Processed, Windowed
+from headgate.api.stream import Changes
 from headgate.base.durations import Duration
 from headgate.base.errors import GraphError, user_location
 from headgate.connectors.base import Expr

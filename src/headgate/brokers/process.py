@@ -18,8 +18,8 @@ from typing import Any
 from headgate.base.errors import ExitCode, HeadgateError
 from headgate.base.identity import pid_space, process_started
 from headgate.home.files import LocalFiles, read_json, write_json
-from headgate.home.model import check_version
 from headgate.home.times import from_iso, to_iso
+from headgate.home.versions import check_version
 
 HOST = "127.0.0.1"
 

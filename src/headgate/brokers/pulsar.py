@@ -16,7 +16,7 @@ from headgate.connectors.pulsar.admin import PulsarAdmin
 from headgate.connectors.pulsar.client import PulsarAccess
 from headgate.connectors.pulsar.names import web_address
 from headgate.home.files import read_json, write_json
-from headgate.home.model import check_version
+from headgate.home.versions import check_version
 
 RELEASE = "4.2.4"
 LOCK = LOCKS / f"pulsar-{RELEASE}.lock"

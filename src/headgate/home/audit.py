@@ -11,8 +11,8 @@ from typing import Any
 from headgate.base.secrets import redacted
 from headgate.home.files import read_json, write_json
 from headgate.home.layout import JobHome
-from headgate.home.model import VERSION, check_version
 from headgate.home.times import from_iso, now, to_iso
+from headgate.home.versions import VERSION, check_version
 
 
 @dataclass(frozen=True)

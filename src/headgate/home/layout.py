@@ -18,16 +18,9 @@ from headgate.home.changes import change_text
 from headgate.home.checkpoint_log import CheckpointLog
 from headgate.home.event_log import EventLog
 from headgate.home.files import Files, json_text, open_files, parse_json, read_json, write_json
-from headgate.home.model import (
-    VERSION,
-    CheckpointRecord,
-    EventRecord,
-    JobRecord,
-    Parent,
-    RunRecord,
-    check_version,
-)
+from headgate.home.model import CheckpointRecord, EventRecord, JobRecord, Parent, RunRecord
 from headgate.home.times import now
+from headgate.home.versions import VERSION, check_version
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 _RUN = re.compile(r"r(\d+)")

@@ -16,9 +16,9 @@ from datetime import timedelta
 from typing import Any
 
 from headgate.home.files import Files, read_json
-from headgate.home.model import VERSION, check_version
 from headgate.home.points import GAUGES, Gauge, Point, Sinks
 from headgate.home.times import from_iso, from_ms, to_iso, to_ms
+from headgate.home.versions import VERSION, check_version
 
 _NAME = re.compile(r"(\d+)s-(\d{10})\.json")
 _COUNTS = ("up_ms", "batches", "records_in", "records_out")

@@ -7,62 +7,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from headgate.base.errors import HeadgateError
 from headgate.base.params import from_record, references
 from headgate.base.secrets import redacted
-from headgate.base.topic_ids import TopicIds
 from headgate.home.event_time import EventTimeRecord
 from headgate.home.latency import LatencyRecord
+from headgate.home.offsets import SourceOffsets
 from headgate.home.stages import StageRecord
 from headgate.home.tally import Tally
 from headgate.home.times import from_iso, to_iso
-
-VERSION = 1
+from headgate.home.versions import VERSION, check_version
 
 Counts: TypeAlias = Mapping[str, Mapping[str, int]]
 """A number by step and metric: ``{"orders": {"records_out": 12}}``."""
-
-Offset: TypeAlias = int | str
-"""A number, or the id of a message: ``"12:3:0"``, ledger, entry and place in its batch (Pulsar)."""
-
-Offsets: TypeAlias = Mapping[str, Offset]
-"""An offset by partition: ``{"0": 100}``."""
-
-
-def offset_order(offset: Offset) -> tuple[int, ...]:
-    """What offsets of one partition sort by.
-
-    >>> offset_order(9) < offset_order(10), offset_order("12:9:0") < offset_order("12:10:-1")
-    (True, True)
-    """
-    return (offset,) if isinstance(offset, int) else tuple(int(n) for n in offset.split(":"))
-
-
-def offset_text(offset: Offset) -> str:
-    """An offset for people.
-
-    >>> offset_text(12000), offset_text("12:3:0")
-    ('12,000', '12:3:0')
-    """
-    return f"{offset:,}" if isinstance(offset, int) else offset
-
-
-def check_version(data: Mapping[str, Any], what: str, *, newest: int = VERSION) -> None:
-    """Refuse a record that a newer Headgate wrote: guessing at it could lose something."""
-    version = data.get("version")
-    if not isinstance(version, int):
-        raise HeadgateError(
-            f"{what} has no version",
-            code="DAMAGED",
-            remedy="it was not written by Headgate; move it away",
-        )
-    if version > newest:
-        raise HeadgateError(
-            f"{what} was written by a newer Headgate (format {version}, this one reads up to "
-            f"{newest})",
-            code="NEWER_FORMAT",
-            remedy="upgrade headgate: pip install --upgrade headgate",
-        )
 
 
 @dataclass(frozen=True)
@@ -238,50 +194,6 @@ class RunRecord:
             parent=Parent.from_json(parent) if parent else None,
             uid=str(data.get("uid") or ""),
             out_until=data.get("out_until"),
-        )
-
-
-@dataclass(frozen=True)
-class SourceOffsets:
-    """How far a checkpoint read one source."""
-
-    start: Offsets = field(default_factory=dict)
-    end: Offsets = field(default_factory=dict)
-    latest: Offsets = field(default_factory=dict)
-    ids: TopicIds | None = None
-    """The topics that the offsets are of, if their broker gives them ids."""
-
-    def behind(self) -> int:
-        """Records that were there when the checkpoint was cut but are not in it.
-
-        Ids of messages do not say how many are between them: then 0.
-        """
-        pairs = [(n, self.end.get(part, 0)) for part, n in self.latest.items()]
-        return sum(
-            max(0, n - end) for n, end in pairs if isinstance(n, int) and isinstance(end, int)
-        )
-
-    def places(self) -> list[tuple[str, str]]:
-        """Where the checkpoint ends: partitions in their order, with offsets for people."""
-        in_order = sorted(self.end.items(), key=lambda item: (len(item[0]), item[0]))
-        return [(part, offset_text(offset)) for part, offset in in_order]
-
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in its file."""
-        offsets = {"start": self.start, "end": self.end, "latest": self.latest}
-        return {
-            **{name: dict(of) for name, of in offsets.items()},
-            **(self.ids.to_json() if self.ids else {}),
-        }
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> SourceOffsets:
-        """From what its file holds."""
-        return SourceOffsets(
-            dict(data.get("start") or {}),
-            dict(data.get("end") or {}),
-            dict(data.get("latest") or {}),
-            TopicIds.from_json(data),
         )
 
 

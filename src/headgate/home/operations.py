@@ -14,8 +14,8 @@ from headgate.base.secrets import redacted
 from headgate.home.changes import change_text
 from headgate.home.files import json_text, parse_json, write_json
 from headgate.home.layout import Home, JobHome
-from headgate.home.model import VERSION, check_version
 from headgate.home.times import from_iso, now, to_iso
+from headgate.home.versions import VERSION, check_version
 
 KINDS = ("savepoint", "checkpoint", "stop", "cancel", "restart")
 OPEN = ("requested", "running")

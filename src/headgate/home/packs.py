@@ -16,7 +16,7 @@ from typing import Any
 
 from headgate.base.errors import HeadgateError
 from headgate.home.files import Files, read_json
-from headgate.home.model import VERSION, check_version
+from headgate.home.versions import VERSION, check_version
 
 Json = Mapping[str, Any]
 Head = Callable[["Pack | None", Mapping[int, Json]], Json]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.base.secrets import redact
 from headgate.home.files import read_json, write_json
-from headgate.home.model import VERSION, check_version
 from headgate.home.times import from_iso, now, to_iso
+from headgate.home.versions import VERSION, check_version
 
 if TYPE_CHECKING:
     from headgate.home.layout import JobHome

@@ -16,7 +16,8 @@ from headgate.home.event_time import EventTimeRecord
 from headgate.home.files import read_json
 from headgate.home.latency import LatencyRecord
 from headgate.home.layout import RunHome
-from headgate.home.model import CheckpointRecord, Counts, Offset, SourceOffsets
+from headgate.home.model import CheckpointRecord, Counts
+from headgate.home.offsets import Offset, SourceOffsets
 from headgate.home.read.counts import CHANGES, table_rows, tables_of
 from headgate.home.read.run import tally_of_records
 from headgate.home.stages import stages_of_batch

@@ -15,7 +15,7 @@ from headgate.connectors.clusters import servers_of, with_servers
 from headgate.graph.formats import with_address
 from headgate.home.files import read_json, write_json
 from headgate.home.layout import RunHome
-from headgate.home.model import VERSION, check_version
+from headgate.home.versions import VERSION, check_version
 
 _ASKED_BY = ("delivery", "marker_topic")
 """What decides where markers are."""

@@ -18,8 +18,9 @@ from headgate.base.durations import format_duration
 from headgate.base.errors import HeadgateError
 from headgate.home.files import read_json, write_json
 from headgate.home.layout import JobHome
-from headgate.home.model import VERSION, LeaseRecord
+from headgate.home.model import LeaseRecord
 from headgate.home.times import from_iso, now, to_iso
+from headgate.home.versions import VERSION
 
 Kind = Literal["broker", "executors", "disk"]
 _REMIND_SECONDS = 30.0

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from headgate.home.files import Files, json_text, write_json
-from headgate.home.model import VERSION, check_version
 from headgate.home.times import from_iso, now, to_iso
+from headgate.home.versions import VERSION, check_version
 from headgate.snapshots.closure import DamagedError
 
 MANIFEST = "manifest.json"

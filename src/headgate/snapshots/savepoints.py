@@ -13,8 +13,8 @@ from headgate.base.errors import NotFoundError, RefusedError, UsageError
 from headgate.base.near import did_you_mean
 from headgate.home.files import Files, open_files, write_json
 from headgate.home.layout import JobHome, RunHome
-from headgate.home.model import VERSION
 from headgate.home.times import now, to_iso
+from headgate.home.versions import VERSION
 from headgate.snapshots.closure import closure
 from headgate.snapshots.manifest import (
     MANIFEST,

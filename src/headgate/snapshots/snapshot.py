@@ -12,7 +12,8 @@ from headgate.base.near import did_you_mean, or_else
 from headgate.graph import formats as graph_formats
 from headgate.home.files import Files, open_files, read_json
 from headgate.home.layout import Home, JobHome, RunHome
-from headgate.home.model import CheckpointRecord, Parent, RunRecord, check_version
+from headgate.home.model import CheckpointRecord, Parent, RunRecord
+from headgate.home.versions import check_version
 from headgate.snapshots.closure import Closure, DamagedError, closure
 from headgate.snapshots.manifest import Manifest, problems, read_manifest
 from headgate.snapshots.spark_log import committed_batches, latest_committed, planned_batches

@@ -10,7 +10,7 @@ from headgate.base.topic_ids import TopicIds
 from headgate.failures import Reason
 from headgate.home.files import Files, read_json, write_json
 from headgate.home.layout import RunHome
-from headgate.home.model import VERSION, check_version
+from headgate.home.versions import VERSION, check_version
 from headgate.snapshots.snapshot import Snapshot
 
 Known = Mapping[str, TopicIds]

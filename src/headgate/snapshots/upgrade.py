@@ -11,7 +11,7 @@ from headgate.base.topic_ids import TopicIds
 from headgate.failures import Reason
 from headgate.graph.formats import config_of
 from headgate.graph.kinds import KINDS
-from headgate.home.model import Offset, Offsets, offset_order, offset_text
+from headgate.home.offsets import Offset, Offsets, offset_order, offset_text
 from headgate.snapshots.layouts import Layout, compare
 from headgate.snapshots.snapshot import Snapshot
 from headgate.snapshots.topics import NoTopics, TopicsNow, replaced_text, topics_of

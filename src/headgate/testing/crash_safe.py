@@ -9,7 +9,9 @@ from typing import Any, get_args
 from headgate.api.job import JobDef
 from headgate.connectors.letters import HEADERS
 from headgate.steps.dead_letters import SINK as LETTERS
-from headgate.testing.job_driver import CrashPoint, JobDriver, ReadSink, Record
+from headgate.testing.job_driver import CrashPoint, JobDriver
+from headgate.testing.real_sinks import ReadSink
+from headgate.testing.records import Record
 
 _BATCHES = 2
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 import tempfile
-from base64 import b64encode
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +18,6 @@ from headgate import jvm
 from headgate.api.job import JobDef
 from headgate.base.durations import Duration, parse_duration
 from headgate.base.errors import NotFoundError, UsageError
-from headgate.connectors.log.files import Record as LogRecord
 from headgate.connectors.log.files import TopicFiles
 from headgate.graph.plan import BuiltJob
 from headgate.home.layout import Home, RunHome
@@ -31,14 +27,14 @@ from headgate.snapshots.savepoints import create_savepoint
 from headgate.snapshots.snapshot import find_snapshot, snapshot_of
 from headgate.snapshots.spark_log import latest_committed
 from headgate.state import ROWS, StateReader, StateView
+from headgate.testing.real_sinks import ReadSink, RealSink
+from headgate.testing.records import Record, log_record
 from headgate.testing.rows import row_of
 from headgate.testing.stand_in import StandInJob
 
 CrashPoint: TypeAlias = Literal[
     "before_sink", "mid_sink", "after_sink", "before_commit", "after_commit"
 ]
-ReadSink: TypeAlias = Callable[[], Iterable[Mapping[str, Any]]]
-Record: TypeAlias = Mapping[str, Any] | object
 When: TypeAlias = datetime | str
 _POINTS = {
     "before_sink": "before_sink",
@@ -82,7 +78,7 @@ class JobDriver:
         parallelism: int = 2,
         real_sinks: Mapping[str, ReadSink] | None = None,
     ) -> None:
-        self._real = {name: _RealSink(read) for name, read in (real_sinks or {}).items()}
+        self._real = {name: RealSink(read) for name, read in (real_sinks or {}).items()}
         self._original = job
         self._params = dict(params or {})
         self._parallelism = parallelism
@@ -166,8 +162,9 @@ class JobDriver:
                 expected=", ".join(self.built.graph.sources),
                 remedy="send to one of them",
             )
+        names = self.built.node(source).operation.record_key
         self._job.source(source).append(
-            [self._record(source, record) for record in records], partition=partition
+            [log_record(record, names) for record in records], partition=partition
         )
         return self
 
@@ -178,27 +175,6 @@ class JobDriver:
         {0: 3, 1: 0}
         """
         return self._job.source(source)
-
-    def _record(self, source: str, record: Record) -> LogRecord:
-        if isinstance(record, Deleted):
-            return LogRecord(value=None, key=_json_key(record.key))
-        if isinstance(record, str):
-            return LogRecord(value=record, key=None)
-        if dataclasses.is_dataclass(record) and not isinstance(record, type):
-            data: Mapping[str, Any] = dataclasses.asdict(record)
-        elif isinstance(record, Mapping):
-            data = record
-        else:
-            raise UsageError(
-                "a record must be a dict, a dataclass or text",
-                got=repr(record),
-                remedy="send one of them",
-            )
-        key = None
-        if names := self.built.node(source).operation.record_key:
-            parts = {name: data.get(name) for name in names}
-            key = _json_key(next(iter(parts.values())) if len(parts) == 1 else parts)
-        return LogRecord(value=json.dumps(data, default=_json), key=key)
 
     def run(self, *, drain: bool = False) -> Self:
         """Process everything sent so far, then checkpoint; with `drain`, close all windows.
@@ -432,46 +408,3 @@ class JobDriver:
             self._parallelism = parallelism
             self._requested = parallelism
         return self
-
-
-class _RealSink:
-    """A sink that is written as the job says, and the rows of it that were seen."""
-
-    def __init__(self, read: ReadSink) -> None:
-        self._read = read
-        self._seen: Counter[str] = Counter()
-
-    def fresh(self) -> list[dict[str, Any]]:
-        """The rows that have come since the last call; a row may be there several times."""
-        found: list[dict[str, Any]] = []
-        now: Counter[str] = Counter()
-        for row in map(dict, self._read()):
-            text = json.dumps(row, default=str, sort_keys=True)
-            now[text] += 1
-            if now[text] > self._seen[text]:
-                found.append(row)
-        self._seen = now
-        return found
-
-
-@dataclasses.dataclass(frozen=True)
-class Deleted:
-    """A record without a value: it deletes its key from a table.
-
-    >>> Deleted(1)
-    Deleted(key=1)
-    """
-
-    key: Any
-
-
-def _json_key(key: Any) -> str:
-    return key if isinstance(key, str) else json.dumps(key, default=_json)
-
-
-def _json(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, bytes | bytearray):
-        return b64encode(value).decode()  # as Spark reads BINARY columns
-    return str(value)

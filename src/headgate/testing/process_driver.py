@@ -15,9 +15,9 @@ from headgate.base.errors import NotFoundError, UsageError
 from headgate.steps.process.arrow import ArrowProcess
 from headgate.steps.process.change import Change, Loaded
 from headgate.steps.process.codecs import TypeMistake
-from headgate.steps.process.declare import Process
 from headgate.steps.process.engine import ENDED, NEVER, Engine, OnError
 from headgate.steps.process.failure import HandlerError
+from headgate.steps.process.function import Process
 from headgate.steps.process.live import micros_of, time_of
 from headgate.steps.process.records import BadRow, started
 from headgate.steps.process.shape import Handler, Shape, shape_of

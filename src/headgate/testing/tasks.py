@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from headgate.steps.process.declare import Process
+from headgate.steps.process.function import Process
 
 _COLLECTIONS = (list, dict, set, bytearray, deque, Counter, OrderedDict, defaultdict)
 

@@ -11,7 +11,8 @@ from playwright.sync_api import Browser, expect
 
 from headgate.graph.model import Edge, Graph, Step
 from headgate.home.layout import Home
-from headgate.home.model import CheckpointRecord, SourceOffsets
+from headgate.home.model import CheckpointRecord
+from headgate.home.offsets import SourceOffsets
 from headgate.ui.pages.collapse import MOST_BOXES
 from tests.ui.pages.conftest import Eyes, looking, serving
 from tests.ui.pages.looks import fits_and_is_accessible

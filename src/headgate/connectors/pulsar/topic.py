@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 import re
-import struct
 import time
 import weakref
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timedelta
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import pulsar
@@ -18,7 +17,17 @@ import pulsar
 from headgate.base.errors import GraphError, HeadgateError, NotFoundError, UsageError
 from headgate.connectors.pulsar.admin import PulsarAdmin, PulsarAdminError
 from headgate.connectors.pulsar.client import PulsarAccess
+from headgate.connectors.pulsar.messages import (
+    MessagePlace,
+    is_from,
+    millis_of,
+    next_message,
+    place_of,
+    spell_place,
+    topic_record,
+)
 from headgate.connectors.pulsar.names import PulsarTopicName, address_of, split_pulsar_address
+from headgate.connectors.pulsar.sending import Tally, key_hash
 from headgate.connectors.records import Record
 from headgate.connectors.topic_client import (
     EntryFacts,
@@ -29,7 +38,6 @@ from headgate.connectors.topic_client import (
     TopicClient,
     TopicFacts,
     TopicRecord,
-    as_text,
 )
 from headgate.failures import Reason
 
@@ -42,9 +50,6 @@ _SILENCE_SECONDS = 30.0
 # What exceptions and results of the client are called.
 _UNREACHABLE = ("Timeout", "ConnectError", "NotConnected", "ServiceUnitNotReady")
 _REJECTED = ("AuthenticationError", "AuthorizationError")
-
-_Id = tuple[int, int, int]
-"""Ledger, entry and place in the entry's batch (-1 without batch); later ones are larger."""
 
 
 class PulsarTopic(TopicClient):
@@ -113,7 +118,7 @@ class PulsarTopic(TopicClient):
 
     def append(self, records: Sequence[Record], *, partition: int | None = None) -> None:
         parts = self._parts()
-        tally = _Tally()
+        tally = Tally()
         sent = 0
         try:
             for record in records:
@@ -161,12 +166,12 @@ class PulsarTopic(TopicClient):
                     yield from self._range(number, part, start, end)
 
     def _range(
-        self, number: int, part: PulsarTopicName, start: Place, end: _Id
+        self, number: int, part: PulsarTopicName, start: Place, end: MessagePlace
     ) -> Iterator[TopicRecord | None]:
         with self._reader(part, start) as reader:
             heard = time.monotonic()
             while True:
-                message = _next(reader, round(_POLL_SECONDS * 1000))
+                message = next_message(reader, round(_POLL_SECONDS * 1000))
                 if message is None:
                     # The end may be a message that no reader gets, of an aborted transaction.
                     if not reader.has_message_available():
@@ -174,18 +179,18 @@ class PulsarTopic(TopicClient):
                     if time.monotonic() - heard > _SILENCE_SECONDS:
                         raise HeadgateError(
                             f"{self._address} gives no more messages of partition {number}, "
-                            f"although it has some up to {_spell(end)}",
+                            f"although it has some up to {spell_place(end)}",
                             code="PULSAR",
                             remedy="try again; if it happens again, see the broker's log",
                         )
                     yield None
                     continue
                 heard = time.monotonic()
-                at = _id(message)
+                at = place_of(message)
                 if at > end:
                     return
-                if _is_from(message, start):
-                    yield _record(number, at, message)
+                if is_from(message, start):
+                    yield topic_record(number, at, message)
                 if at == end:
                     return
 
@@ -198,12 +203,12 @@ class PulsarTopic(TopicClient):
                 quiet = True
                 for number, reader in enumerate(readers):
                     for _ in range(_TURN_MESSAGES):  # and then the next one's turn
-                        message = _next(reader, patience)
+                        message = next_message(reader, patience)
                         if message is None:
                             break
                         quiet = False
-                        if _is_from(message, start):
-                            yield _record(number, _id(message), message)
+                        if is_from(message, start):
+                            yield topic_record(number, place_of(message), message)
                 yield None
                 if quiet and time.monotonic() - queried_at > _ANSWER_SECONDS:
                     self._parts()  # tells a quiet topic from a service that is gone
@@ -216,14 +221,14 @@ class PulsarTopic(TopicClient):
             reader = self._client.create_reader(str(part), first)
             try:
                 if isinstance(start, datetime):
-                    reader.seek(_millis(start))
+                    reader.seek(millis_of(start))
                 yield reader
             finally:
                 reader.close()
         except pulsar.PulsarException as error:
             raise self._error(type(error).__name__) from error
 
-    def _last(self, part: PulsarTopicName) -> _Id | None:
+    def _last(self, part: PulsarTopicName) -> MessagePlace | None:
         """The last message of a partition; None if there is none."""
         if self._admin.internal(part)["numberOfEntries"] == 0:
             return None
@@ -252,7 +257,7 @@ class PulsarTopic(TopicClient):
 
     def _place(self, record: Record, partitions: int) -> int:
         """The partition of a record: where Java's producers put its key, else each in turn."""
-        return (_key_hash(record.key) if record.key else next(self._turn)) % partitions
+        return (key_hash(record.key) if record.key else next(self._turn)) % partitions
 
     def _producer(self, part: PulsarTopicName) -> pulsar.Producer:
         # A producer of the whole topic would ask us for each message where to put it, which takes
@@ -299,38 +304,6 @@ class PulsarTopic(TopicClient):
         )
 
 
-@lru_cache(maxsize=100_000)
-def _key_hash(key: str) -> int:
-    """What `String.hashCode` gives in Java, without its sign: Pulsar's default for keys.
-
-    Java's producers go by it; the client that Python has would go by another hash.
-
-    >>> _key_hash("user-1"), _key_hash("😀")
-    (1311451823, 1772899)
-    """
-    found = 0
-    for (unit,) in struct.iter_unpack(">H", key.encode("utf-16-be")):
-        found = (31 * found + unit) & 0xFFFFFFFF
-    return found & 0x7FFFFFFF
-
-
-class _Tally:
-    """Counts what the broker acknowledges and keeps the first failure."""
-
-    def __init__(self) -> None:
-        self.acknowledged = 0
-        self.done = 0
-        self.failed: str | None = None
-
-    def hear(self, result: pulsar.Result, message_id: object) -> None:
-        """Called from a thread of the client; an error that it raised would end the process."""
-        if result == pulsar.Result.Ok:
-            self.acknowledged += 1
-        elif self.failed is None:
-            self.failed = result.name
-        self.done += 1
-
-
 def _check(wanted: NewTopic) -> None:
     """Refuse what a Pulsar topic cannot be."""
     if wanted.retention.compacted:
@@ -359,45 +332,6 @@ def _close(client: pulsar.Client) -> None:
         client.close()
     # to take it down while its threads end may abort the process
     _closed.append(client)
-
-
-def _next(reader: pulsar.Reader, patience: int) -> pulsar.Message | None:
-    try:
-        return reader.read_next(patience)
-    except pulsar.Timeout:
-        return None
-
-
-def _id(message: pulsar.Message) -> _Id:
-    found = message.message_id()
-    return found.ledger_id(), found.entry_id(), found.batch_index()
-
-
-def _spell(at: _Id) -> str:
-    return ":".join(map(str, at))
-
-
-def _millis(when: datetime) -> int:
-    return max(0, int(when.timestamp() * 1000))
-
-
-def _is_from(message: pulsar.Message, start: Place) -> bool:
-    """Whether it belongs to the requested range: a service finds only about where a time begins."""
-    return not isinstance(start, datetime) or message.publish_timestamp() >= _millis(start)
-
-
-def _record(partition: int, at: _Id, message: pulsar.Message) -> TopicRecord:
-    key = message.partition_key() or None
-    data = message.data()
-    deleted = message.has_null_value() or (not data and key is not None)
-    return TopicRecord(
-        partition,
-        _spell(at),
-        message.publish_timestamp(),
-        key,
-        None if deleted else as_text(data),
-        tuple(message.properties().items()),
-    )
 
 
 def _ends(internal: Mapping[str, Any]) -> tuple[str | None, str | None]:

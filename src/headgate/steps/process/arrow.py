@@ -10,7 +10,8 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from headgate.steps.process.codecs import Codec
-from headgate.steps.process.declare import DeclaredState, Process, declared_codec
+from headgate.steps.process.declare import DeclaredState, declared_codec
+from headgate.steps.process.function import Process
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from headgate.base.errors import GraphError
 from headgate.steps.process.arrow import ArrowProcess, DeclaredColumn
 from headgate.steps.process.codecs import AsIs, Codec
-from headgate.steps.process.declare import around
+from headgate.steps.process.function import around
 from headgate.steps.process.records import Struct
 from headgate.steps.process.shape import (
     Handler,

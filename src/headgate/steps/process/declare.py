@@ -1,125 +1,21 @@
-"""What a user writes in a process function: states, timers, side outputs, and the context."""
+"""What a process function declares: states, timers and side outputs."""
 
 from __future__ import annotations
 
 import sys
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, MutableMapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
-from weakref import WeakKeyDictionary
-
-from pyspark.sql import Row
 
 from headgate.base.durations import Duration, parse_duration
 from headgate.base.errors import GraphError, Location, user_location
 from headgate.steps.process.codecs import Codec, Scalar
+from headgate.steps.process.handles import ListState, MapState, Timer, ValueState
 from headgate.steps.process.types import TYPES, UnknownType, codec_of
 
 T = TypeVar("T")
 K = TypeVar("K")
 V = TypeVar("V")
 Clock: TypeAlias = Literal["event", "processing"]
-
-
-class ValueState(ABC, Generic[T]):
-    """A key's value, or None.
-
-    >>> class Last(hg.Process):
-    ...     last = hg.value_state(int)
-    ...     def on_rows(self, row: Row, ctx: hg.Context) -> hg.Out[int]:
-    ...         yield self.last.get() or 0
-    ...         self.last.set(row.n)
-    >>> driver = ProcessDriver(Last())
-    >>> driver.send("rows", {"n": 5}, key=1), driver.send("rows", {"n": 6}, key=1)
-    ([0], [5])
-    """
-
-    @abstractmethod
-    def get(self) -> T | None:
-        """The value that was set, or None."""
-
-    @abstractmethod
-    def set(self, value: T) -> None:
-        """Keep a value."""
-
-    @abstractmethod
-    def clear(self) -> None:
-        """Delete the value."""
-
-
-class ListState(ABC, Generic[T]):
-    """A key's list of values, in the order of appending.
-
-    >>> class Pairs(hg.Process):
-    ...     kept = hg.list_state(int)
-    ...     def on_rows(self, row: Row, ctx: hg.Context) -> hg.Out[list[int]]:
-    ...         self.kept.append(row.n)
-    ...         if len(self.kept) == 2:
-    ...             yield list(self.kept)
-    ...             self.kept.clear()
-    >>> driver = ProcessDriver(Pairs())
-    >>> driver.send("rows", {"n": 5}, key=1), driver.send("rows", {"n": 6}, key=1)
-    ([], [[5, 6]])
-    """
-
-    @abstractmethod
-    def __iter__(self) -> Iterator[T]: ...
-
-    @abstractmethod
-    def __len__(self) -> int: ...
-
-    @abstractmethod
-    def append(self, value: T) -> None:
-        """Append a value."""
-
-    @abstractmethod
-    def extend(self, values: Sequence[T]) -> None:
-        """Append several values."""
-
-    @abstractmethod
-    def clear(self) -> None:
-        """Delete all values."""
-
-
-class MapState(MutableMapping[K, V]):
-    """A key's dict, stored entry by entry.
-
-    >>> class Words(hg.Process):
-    ...     seen = hg.map_state(str, int)
-    ...     def on_rows(self, row: Row, ctx: hg.Context) -> None:
-    ...         self.seen[row.word] = self.seen.get(row.word, 0) + 1
-    >>> driver = ProcessDriver(Words())
-    >>> driver.send_batch([("rows", {"word": word}, 1, None) for word in ("to", "be", "to")])
-    []
-    >>> driver.state("seen", key=1)
-    {'be': 1, 'to': 2}
-    """
-
-
-class Timer(ABC):
-    """Calls the handler `on_<name>` for a key at a set time; each key has one such timer.
-
-    >>> class Remind(hg.Process):
-    ...     deadline = hg.timer("event")
-    ...     def on_rows(self, row: Row, ctx: hg.Context) -> None:
-    ...         self.deadline.set(ctx.timestamp + timedelta(minutes=30))
-    ...     def on_deadline(self, ctx: hg.Context) -> hg.Out[str]:
-    ...         yield f"{ctx.key[0]} at {ctx.timestamp:%H:%M}"
-    >>> driver = ProcessDriver(Remind())
-    >>> driver.send("rows", {}, key="Ann", at="2026-01-01T12:00:00")
-    []
-    >>> driver.advance_watermark("2026-01-01T13:00:00")
-    ['Ann at 12:30']
-    """
-
-    @abstractmethod
-    def set(self, at: datetime) -> None:
-        """Call the handler at this time (UTC) instead of any time set before."""
-
-    @abstractmethod
-    def cancel(self) -> None:
-        """Do not call the handler."""
 
 
 class Tagged(Generic[T]):
@@ -136,59 +32,6 @@ class Tagged(Generic[T]):
 
     def __repr__(self) -> str:
         return f"{self.output}({self.value!r})"
-
-
-Out: TypeAlias = Iterator[T | Tagged[Any]]
-"""What a handler returns: values of one type, and values for side outputs.
-
->>> class Twice(hg.Process):
-...     def on_rows(self, row: Row, ctx: hg.Context) -> hg.Out[int]:
-...         yield row.n * 2
->>> ProcessDriver(Twice()).send("rows", {"n": 5}, key=1)
-[10]
-"""
-
-
-class Context(ABC):
-    """What a handler gets besides its row.
-
-    >>> class Late(hg.Process):
-    ...     def on_rows(self, row: Row, ctx: hg.Context) -> hg.Out[str]:
-    ...         if ctx.timestamp < ctx.watermark:
-    ...             ctx.count("late")
-    ...         yield f"{ctx.key.name} at {ctx.timestamp:%H:%M}"
-    >>> driver = ProcessDriver(Late())
-    >>> driver.advance_watermark("2026-01-01T12:00:00")
-    []
-    >>> driver.send("rows", {}, key={"name": "Ann"}, at="2026-01-01T11:59:00")
-    ['Ann at 11:59']
-    >>> driver.counts
-    {'late': 1}
-    """
-
-    @property
-    @abstractmethod
-    def key(self) -> Row:
-        """The key; its parts by name or number."""
-
-    @property
-    @abstractmethod
-    def timestamp(self) -> datetime | None:
-        """The row's event time, or the time of the timer."""
-
-    @property
-    @abstractmethod
-    def watermark(self) -> datetime:
-        """The job's watermark; `datetime.min` before the first row."""
-
-    @property
-    @abstractmethod
-    def processing_time(self) -> datetime:
-        """The time of the batch, which stays the same when the batch is repeated."""
-
-    @abstractmethod
-    def count(self, metric: str, by: int = 1) -> None:
-        """Add to a counter, which is shown with the step's other counters."""
 
 
 class Declared:
@@ -392,51 +235,3 @@ def declared_codec(hint: Any, what: str) -> Codec:
             remedy="define it before the process function",
             location=user_location(),
         ) from None
-
-
-# Names that annotations of a class use which was defined in a function; not a part of the class,
-# which travels to the workers.
-_AROUND: WeakKeyDictionary[type, dict[str, Any]] = WeakKeyDictionary()
-
-
-class Process:
-    """Python methods that handle the rows and timers of each key, and can keep state.
-
-    >>> class Count(hg.Process):
-    ...     seen = hg.value_state(int)
-    ...     def on_visits(self, visit: Row, ctx: hg.Context) -> hg.Out[int]:
-    ...         seen = (self.seen.get() or 0) + 1
-    ...         self.seen.set(seen)
-    ...         yield seen
-    >>> driver = ProcessDriver(Count())
-    >>> [driver.send("visits", {"page": page}, key=page) for page in ("home", "cart", "home")]
-    [[1], [1], [2]]
-    """
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        frame = sys._getframe(1)
-        if frame.f_locals is not frame.f_globals:
-            _AROUND[cls] = dict(frame.f_locals)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(getattr(type(self), name, None), Declared):
-            raise AttributeError(
-                f"'{name}' is declared by {type(self).__name__} and cannot be replaced: a value is "
-                "kept by its method `set`"
-            )
-        super().__setattr__(name, value)
-
-    def open(self) -> None:
-        """Called before the first row of a task: open what handlers need."""
-
-    def close(self) -> None:
-        """Called after the last row of a task, even if the task failed."""
-
-
-def around(cls: type) -> dict[str, Any]:
-    """The local names where a class and its bases were defined."""
-    found: dict[str, Any] = {}
-    for base in reversed(cls.__mro__):
-        found.update(_AROUND.get(base, {}))
-    return found

@@ -13,8 +13,9 @@ from pyspark.sql import Row
 from headgate.base.counters import OWN_COUNTS
 from headgate.steps.process.change import Change, ListChange, Loaded, MapChange
 from headgate.steps.process.codecs import TypeMistake
-from headgate.steps.process.declare import Context, Process, Tagged
+from headgate.steps.process.declare import Tagged
 from headgate.steps.process.failure import FAILURES, HandlerError, error_row
+from headgate.steps.process.function import Context, Process
 from headgate.steps.process.live import (
     LiveList,
     LiveMap,

@@ -14,8 +14,8 @@ from headgate.compile.order import TIE, place, time_of, with_ties
 from headgate.compile.rows import union_of
 from headgate.graph.hidden import EVENT_TIME, POSITION, PREFIX
 from headgate.graph.plan import Node
-from headgate.steps.process.declare import Process
 from headgate.steps.process.engine import OnError
+from headgate.steps.process.function import Process
 from headgate.steps.process.layout import Layout
 from headgate.steps.process.records import Record
 from headgate.steps.process.shape import Handler, Shape

@@ -8,14 +8,8 @@ from itertools import chain
 from typing import Any
 
 from headgate.steps.process.codecs import Codec, Scalar, TypeMistake
-from headgate.steps.process.declare import (
-    DeclaredState,
-    DeclaredTimer,
-    ListState,
-    MapState,
-    Timer,
-    ValueState,
-)
+from headgate.steps.process.declare import DeclaredState, DeclaredTimer
+from headgate.steps.process.handles import ListState, MapState, Timer, ValueState
 from headgate.steps.process.remote import Large
 
 EPOCH = datetime(1970, 1, 1)

@@ -17,8 +17,9 @@ from headgate.graph.kinds import KINDS
 from headgate.graph.operation import Fit
 from headgate.graph.plan import Node
 from headgate.graph.port import KeyedPort
-from headgate.steps.process.declare import Process
-from headgate.steps.process.step import ProcessStep, add_process
+from headgate.steps.process.add import add_process
+from headgate.steps.process.function import Process
+from headgate.steps.process.step import ProcessStep
 
 ROWS = "rows"
 """The input of such a step: its handler is `on_rows`."""

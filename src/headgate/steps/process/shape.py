@@ -24,11 +24,10 @@ from headgate.steps.process.declare import (
     Declared,
     DeclaredState,
     DeclaredTimer,
-    Process,
     SideOutput,
     Tagged,
-    around,
 )
+from headgate.steps.process.function import Process, around
 from headgate.steps.process.records import Record, Struct
 from headgate.steps.process.types import TYPES, UnknownType, codec_of
 

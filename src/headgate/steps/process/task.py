@@ -8,7 +8,7 @@ from typing import Any
 
 from headgate.base.errors import GraphError
 from headgate.base.packing import packed, travels
-from headgate.steps.process.declare import Process
+from headgate.steps.process.function import Process
 from headgate.steps.process.shape import class_location
 from headgate.steps.process.wire import Wire
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pyspark.sql.types import BooleanType, DataType, StructField, StructType
 
 from headgate.steps.process.codecs import Codec
-from headgate.steps.process.declare import Process
 from headgate.steps.process.engine import OnError
+from headgate.steps.process.function import Process
 from headgate.steps.process.records import RowOf
 from headgate.steps.process.shape import Shape
 from headgate.steps.process.types import codec_of_spark

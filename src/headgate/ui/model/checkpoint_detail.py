@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from headgate.base.errors import NotFoundError
 from headgate.home.layout import JobHome, RunHome
-from headgate.home.model import Offset, SourceOffsets
+from headgate.home.offsets import Offset, SourceOffsets
 from headgate.home.read.rows import CheckpointRow
 from headgate.home.read.steps import StepFigures, step_figures
 from headgate.home.stages import StageRecord

@@ -42,7 +42,7 @@ object QueryApi {
       RunningQuery.start(df, name, checkpoint, sink, Map("spec" -> spec),
         // with no interval at all Spark never asks the clock, and so would not see a stop while it is idle
         if (everyMs < 0) Trigger.AvailableNow() else Trigger.ProcessingTime(math.max(1L, everyMs)),
-        new JobClock(session))))
+        new JobClock(session, everyMs))))
   }
 
   /** Lets Python write the batches of one sink of a run, in place of who did so before. */

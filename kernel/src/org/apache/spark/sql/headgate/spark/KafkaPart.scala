@@ -10,17 +10,14 @@ import org.apache.spark.{SparkEnv, TaskContext}
 import org.apache.spark.kafka010.KafkaTokenUtil
 import org.apache.spark.sql.connector.catalog.TableProvider
 import org.apache.spark.sql.connector.read.InputPartition
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
 import org.apache.spark.util.{UninterruptibleThread, Utils}
 
 /** What a task reads of a topic: `until` is not part of it. */
 final case class KafkaPart(topic: TopicPartition, from: Long, until: Long, client: JMap[String, Object],
     withHeaders: Boolean) {
 
-  /** Whether Spark has a token for these brokers, which it renews in its own consumers. */
-  def hasToken: Boolean = client.get(CommonClientConfigs.BOOTSTRAP_SERVERS_CONFIG) match {
-    case servers: String => KafkaTokenUtil.findMatchingTokenClusterConfig(SparkEnv.get.conf, servers).isDefined
-    case _ => false
-  }
+  def hasToken: Boolean = KafkaPart.hasToken(client)
 }
 
 object KafkaPart {
@@ -44,6 +41,19 @@ object KafkaPart {
     val all = fields(partition)
     copied(partition, copied(all.head, fields(all.head).updated(1, from)) +: all.tail).asInstanceOf[InputPartition]
   }
+
+  /** Whether Spark has a token for these brokers, which it renews in its own consumers. */
+  def hasToken(client: JMap[String, Object]): Boolean = client.get(CommonClientConfigs.BOOTSTRAP_SERVERS_CONFIG) match {
+    case servers: String => KafkaTokenUtil.findMatchingTokenClusterConfig(SparkEnv.get.conf, servers).isDefined
+    case _ => false
+  }
+
+  /** The settings of the consumers that read a stream (KafkaMicroBatchStream), which its tasks get. */
+  def clientOf(stream: MicroBatchStream): Option[JMap[String, Object]] =
+    stream.getClass.getDeclaredFields.find(_.getName == "executorKafkaParams").map { field =>
+      field.setAccessible(true)
+      field.get(stream).asInstanceOf[JMap[String, Object]]
+    }
 
   private def fields(of: Any): Seq[Any] = of match {
     case product: Product => product.productIterator.toSeq

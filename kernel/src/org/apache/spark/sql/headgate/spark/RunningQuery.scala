@@ -38,6 +38,10 @@ final class RunningQuery private[spark] (execution: StreamExecution) {
   private def tracker: WatermarkTracker = classOf[MicroBatchExecution].getMethod("watermarkTracker")
     .invoke(execution).asInstanceOf[WatermarkTracker]
 
+  /** The number of the last batch, if it took rows. */
+  def lastBatchWithRows: Option[Long] =
+    Option(execution.lastProgress).filter(_.numInputRows > 0).map(_.batchId)
+
   /** Whether the last batch left records in a source. */
   def isBehind: Boolean = {
     val last = execution.lastProgress

@@ -6,9 +6,9 @@ import java.util.concurrent.{Callable, ExecutionException, Future}
 
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFactory}
 import org.apache.spark.sql.connector.read.streaming._
-import org.apache.spark.sql.headgate.batch.BatchGuards
+import org.apache.spark.sql.headgate.batch.{BatchGuards, TellsOfRecords}
 import org.apache.spark.sql.headgate.brokers.core.Sweeper
-import org.apache.spark.sql.headgate.spark.{RunningQuery, Sessions}
+import org.apache.spark.sql.headgate.spark.{KafkaPart, RunningQuery, Sessions}
 
 /** Spark's own stream, but for two things.
   *
@@ -16,13 +16,16 @@ import org.apache.spark.sql.headgate.spark.{RunningQuery, Sessions}
   * trips. Here the first one that is asked lets the others ask at the same time; they have their answers
   * when Spark comes to them. An answer serves once, and only for the start that it was asked for.
   *
-  * Its tasks read with consumers that are kept: see [[TopicReader]].
+  * Its tasks read with consumers that are kept: see [[TopicReader]]. While its query waits, one more consumer
+  * tells when records come: see [[TopicWatch]].
   */
 private[headgate] final class KafkaTopicStream private (sparks: KafkaTopicStream.Sparks, keepConsumers: Boolean)
-  extends MicroBatchStream with SupportsTriggerAvailableNow with ReportsSourceMetrics {
+  extends MicroBatchStream with SupportsTriggerAvailableNow with ReportsSourceMetrics with TellsOfRecords {
   import KafkaTopicStream.Asked
 
   private var asked: Option[Asked] = None
+  private lazy val watch =
+    if (keepConsumers) KafkaPart.clientOf(sparks).filterNot(KafkaPart.hasToken).map(new TopicWatch(_)) else None
 
   override def latestOffset(start: Offset, limit: ReadLimit): Offset = {
     val answer = asked.map(a => a -> KafkaTopicStream.result(a.answer))
@@ -44,6 +47,8 @@ private[headgate] final class KafkaTopicStream private (sparks: KafkaTopicStream
     asked = Some(Asked(start, limit, Sweeper.working.submit(work)))
   }
 
+  override def hasRecordsBehind(seen: Offset): Boolean = watch.exists(_.hasRecordsBehind(seen))
+
   override def createReaderFactory(): PartitionReaderFactory = {
     val made = sparks.createReaderFactory()
     if (keepConsumers) TopicReaderFactory(made) else made
@@ -61,7 +66,10 @@ private[headgate] final class KafkaTopicStream private (sparks: KafkaTopicStream
   override def prepareForTriggerAvailableNow(): Unit = sparks.prepareForTriggerAvailableNow()
   override def metrics(latest: Optional[Offset]): JMap[String, String] = sparks.metrics(latest)
   override def commit(end: Offset): Unit = sparks.commit(end)
-  override def stop(): Unit = sparks.stop()
+  override def stop(): Unit = {
+    watch.foreach(_.close())
+    sparks.stop()
+  }
   override def toString: String = sparks.toString
 }
 

@@ -3,10 +3,11 @@ package org.apache.spark.sql.headgate.sources.log
 
 import java.util.{Map => JMap, Optional}
 
+import scala.util.control.NonFatal
 
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFactory}
 import org.apache.spark.sql.connector.read.streaming._
-import org.apache.spark.sql.headgate.batch.TopicReplacedException
+import org.apache.spark.sql.headgate.batch.{TellsOfRecords, TopicReplacedException}
 import org.apache.spark.sql.headgate.failures.Coded
 
 /** Where a source that has no position yet starts. */
@@ -32,7 +33,7 @@ case class LogInputPartition(
   * so a replayed batch has the same task numbers, which sinks without a key write by.
   */
 final class LogStream(options: LogOptions, metadataPath: String)
-  extends MicroBatchStream with SupportsTriggerAvailableNow with ReportsSourceMetrics {
+  extends MicroBatchStream with SupportsTriggerAvailableNow with ReportsSourceMetrics with TellsOfRecords {
 
   private val topic = Topic.at(options.path)
   if (!topic.exists) throw Topic.missing(topic.root)
@@ -84,6 +85,13 @@ final class LogStream(options: LogOptions, metadataPath: String)
       case _ => LogStream.atLeast(start, target)
     }
   }
+
+  override def hasRecordsBehind(seen: Offset): Boolean =
+    try {
+      listing.refresh()
+      val reached = deserializeOffset(seen.json).asInstanceOf[LogOffset]
+      (0 until listing.count).exists(p => listing.end(p) > reached(p))
+    } catch { case NonFatal(_) => false } // Spark's look says what is wrong
 
   override def reportLatestOffset(): Offset = latest.orNull
 
