@@ -31,6 +31,7 @@ CLIENTS = (
     LOCKS / "pulsar-client-4.2.4.lock",
     LOCKS / "hadoop-aws-3.5.0.lock",
     LOCKS / "postgresql-42.7.14.lock",
+    LOCKS / "mariadb-java-client-3.5.11.lock",
     LOCKS / "delta-spark-4.4.0.lock",
 )
 

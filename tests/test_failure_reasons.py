@@ -484,12 +484,12 @@ def _sql(state: str) -> Way:
     """The database says why by a code of SQL."""
 
     def way(lab: Lab) -> None:
-        jvm.need_postgresql(lab.spark)
+        url = "jdbc:postgresql://db/shop"
+        jvm.need_driver(lab.spark, url)
         failure = lab.kernel("sinks.jdbc.JdbcFailure")
         error = lab.java.java.sql.SQLException("so it said", state)
-        lab.raised(
-            failure.of(error, "jdbc:postgresql://db/shop/t", getattr(failure, "of$default$3")())
-        )
+        dialect = lab.kernel("sinks.jdbc.Dialect").of(url)
+        lab.raised(failure.of(error, f"{url}/t", dialect, getattr(failure, "of$default$4")()))
 
     return way
 

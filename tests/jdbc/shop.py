@@ -1,4 +1,4 @@
-"""A job from an embedded topic into tables of PostgreSQL, which tests crash, restore and fork."""
+"""A job from an embedded topic into tables of a database, which tests crash, restore and fork."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headgate.base.errors import HeadgateError
 from headgate.connectors.log.files import Record, TopicFiles
 from headgate.home.layout import Home
 from headgate.runtime.run import RunOutcome, run
-from tests.jdbc.server import Postgres
+from tests.jdbc.server import Server
 
 POINTS = ("before_transaction", "in_transaction", "after_transaction", "before_sink", "after_sink")
 SCHEMA = "id BIGINT, user STRING, price BIGINT"
@@ -28,14 +28,14 @@ Build = Callable[[hg.SourceStream], None]
 class Shop:
     """Orders of a topic with three partitions, by their users; tables that nobody else has."""
 
-    def __init__(self, spark: SparkSession, folder: Path, server: Postgres) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, server: Server) -> None:
         self.spark, self.server, self.folder = spark, server, folder
         self.home = folder / "home"
         self.topic = TopicFiles(folder / "orders")
         self.topic.create(3)
         self.job_name = f"shop{next(_numbers)}"
 
-    def table(self, columns: str = 'id bigint, "user" text, price bigint') -> str:
+    def table(self, columns: str = 'id bigint, "user" varchar(20), price bigint') -> str:
         """A new table with these columns; without any its name alone."""
         name = f"t{next(_numbers)}"
         if columns:

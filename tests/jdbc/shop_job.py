@@ -1,4 +1,4 @@
-"""Orders into PostgreSQL: each as it is, and totals of users while they are not too high."""
+"""Orders into a database: each as it is, and totals of users while they are not too high."""
 
 from pyspark.sql import functions as F
 

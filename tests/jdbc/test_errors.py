@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from pyspark.sql import SparkSession
@@ -11,12 +12,18 @@ from pyspark.sql import functions as F
 import headgate as hg
 from headgate.base.errors import GraphError, HeadgateError
 from headgate.brokers.process import free_port
-from tests.jdbc.server import PASSWORD, Postgres
+from tests.jdbc.server import FEW, PASSWORD, Postgres, Server
 from tests.jdbc.shop import Shop, orders
 
 
 @pytest.fixture
-def shop(spark: SparkSession, tmp_path: Path, postgres: Postgres) -> Shop:
+def shop(spark: SparkSession, tmp_path: Path, server: Server) -> Shop:
+    return Shop(spark, tmp_path, server)
+
+
+@pytest.fixture
+def any_shop(spark: SparkSession, tmp_path: Path, postgres: Postgres) -> Shop:
+    """For what is found before a server is asked."""
     return Shop(spark, tmp_path, postgres)
 
 
@@ -27,7 +34,9 @@ URL = "jdbc:postgresql://db:5432/shop"
     ("sink", "said"),
     [
         (hg.JdbcSink("postgresql://db/shop", "t"), "url must be the JDBC address"),
-        (hg.JdbcSink("jdbc:mysql://db/shop", "t"), "of a PostgreSQL database"),
+        (hg.JdbcSink("jdbc:oracle://db/shop", "t"), "of a PostgreSQL, MySQL or MariaDB database"),
+        (hg.JdbcSink("jdbc:mysql://db/shop", "t", options={"pool": "true"}), "set by Headgate"),
+        (hg.JdbcSink("jdbc:mariadb://db/shop?autocommit=1", "t"), "'autocommit' .* is set by"),
         (hg.JdbcSink(URL, "a.b.c"), "table must be the name of a table"),
         (hg.JdbcSink(URL, "t", mode="replace"), "'append' or 'upsert'"),  # type: ignore[arg-type]
         (hg.JdbcSink(URL, "t", mode="upsert"), "must have a key"),
@@ -43,12 +52,14 @@ URL = "jdbc:postgresql://db:5432/shop"
         ),
     ],
 )
-def test_a_sink_that_cannot_work_is_refused(shop: Shop, sink: hg.JdbcSink, said: str) -> None:
+def test_a_sink_that_cannot_work_is_refused(any_shop: Shop, sink: hg.JdbcSink, said: str) -> None:
     with pytest.raises(GraphError, match=said):
-        shop.to(sink).build({}, spark=shop.spark)
+        any_shop.to(sink).build({}, spark=any_shop.spark)
 
 
-def test_changes_need_a_key_of_their_own_columns(shop: Shop) -> None:
+def test_changes_need_a_key_of_their_own_columns(any_shop: Shop) -> None:
+    shop = any_shop
+
     def job(sink: hg.JdbcSink) -> hg.JobDef:
         def build(rows: hg.SourceStream) -> None:
             rows.key_by("user", "id").aggregate("n", F.count("*").alias("n")).sink("out", sink)
@@ -63,6 +74,7 @@ def test_changes_need_a_key_of_their_own_columns(shop: Shop) -> None:
     job(hg.JdbcSink(URL, "t", mode="upsert", key=["id", "user"])).build({}, spark=shop.spark)
 
 
+@pytest.mark.parametrize("server", FEW, indirect=True)
 @pytest.mark.parametrize(
     ("columns", "mode", "said"),
     [
@@ -87,7 +99,7 @@ def test_changes_need_a_key_of_their_own_columns(shop: Shop) -> None:
         (
             'id bigint, "user" text, price bigint, UNIQUE (id, price)',
             "upsert",
-            'no unique index on .*ALTER TABLE "t.*" ADD PRIMARY KEY',
+            'no unique index on .*ALTER TABLE ["`]t.*["`] ADD PRIMARY KEY',
         ),
     ],
 )
@@ -108,26 +120,39 @@ def test_a_table_that_does_not_fit_is_found_before_the_start(
 BAD = {"id": 1777, "user": "long one", "price": 99999}
 
 
+ROW = "the row with id=1777, user=long one, price=99999"
+
+
 @pytest.mark.parametrize(
     ("columns", "reason", "said", "also"),
     [
         (
             'id bigint UNIQUE, "user" varchar(3), price bigint',
             "VALUE_REFUSED",
-            r"value too long for type character varying\(3\); the row with id=1777, user=long one",
-            r"value too long .*; the row with id=1777, user=long one, price=99999",
+            "value too long for type character varying.3.; the row with id=1777, user=long one"
+            f"|Data too long for column 'user' at row .*; {ROW}",
+            f"value too long .*; {ROW}|Data too long for column 'user' at row .*; {ROW}",
         ),
         (
-            'id bigint UNIQUE, "user" text, price bigint CHECK (price < 500)',
+            'id bigint UNIQUE, "user" varchar(20), price bigint, CHECK (price < 500)',
             "CONSTRAINT_VIOLATED",
-            r"violates check constraint .*; the row with id=1777, user=long one, price=99999",
-            r"violates check constraint .*row contains \(1777, long one, 99999\)",
+            f"violates check constraint .*; {ROW}|CONSTRAINT .* failed .*; {ROW}",
+            r"violates check constraint .*row contains \(1777, long one, 99999\)"
+            f"|CONSTRAINT .* failed .*; {ROW}",
+        ),
+        (
+            'id bigint UNIQUE, "user" varchar(20), price smallint',
+            "VALUE_REFUSED",
+            f"out of range .*; {ROW}|Out of range value for column 'price' .*; {ROW}",
+            f"out of range .*; {ROW}|Out of range value for column 'price' .*; {ROW}",
         ),
     ],
 )
 def test_a_row_that_the_table_refuses_is_shown(
     shop: Shop, columns: str, reason: str, said: str, also: str
 ) -> None:
+    if shop.server.product == "mysql" and "CHECK" in columns:
+        pytest.skip("8.0.15 reads constraints of this kind, and obeys none")
     shop.send([*orders(range(40)), BAD, *orders(range(50, 90))])
     table = shop.table(columns)
     upsert = shop.sink(table, mode="upsert", key=["id"])
@@ -139,11 +164,12 @@ def test_a_row_that_the_table_refuses_is_shown(
         shop.server.sql(f"TRUNCATE {table}")
 
 
+@pytest.mark.parametrize("server", FEW, indirect=True)
 def test_a_key_must_have_a_value(shop: Shop) -> None:
-    table = shop.table('"user" text UNIQUE, id bigint, price bigint')
+    table = shop.table('"user" varchar(20) UNIQUE, id bigint, price bigint')
     shop.send([*orders(range(5)), {"id": 5, "price": 3}])
     with pytest.raises(
-        HeadgateError, match=r"'user' must have a value in the row with user=\\N, id=5"
+        HeadgateError, match=r"'user' must have a value in the row with user=(\\N|NULL), id=5"
     ):
         shop.go(shop.to(shop.sink(table, mode="upsert", key=["user"])))
     assert shop.reason() == "CONSTRAINT_VIOLATED"
@@ -153,18 +179,20 @@ def test_the_way_to_the_database_is_blamed_and_no_password_is_shown(shop: Shop) 
     table = shop.table()
     shop.send(orders(range(3)))
     wrong = {"password": "wrong horse battery"}
-    nobody = f"jdbc:postgresql://127.0.0.1:{free_port()}/shop"
+    nobody = f"jdbc:{shop.server.product}://127.0.0.1:{free_port()}/shop"
+    refused = "password authentication|Access denied"
     for sink, said in (
-        (shop.sink(table, options=wrong), "denied the job access .*password authentication"),
-        (shop.sink(table, url=shop.server.url + "2"), 'denied the job access .*"shop2" does not'),
+        (shop.sink(table, options=wrong), f"denied the job access .*({refused})"),
+        (shop.sink(table, url=shop.server.url + "2"), "denied the job access .*shop2"),
         (shop.sink(table, url=nobody), "the database does not answer .*refused"),
     ):
         with pytest.raises(HeadgateError, match=said) as failed:
             shop.go(shop.to(sink))
         assert "wrong horse" not in str(failed.value)
-    login = "&".join(f"{k}={v}" for k, v in {"user": "headgate", "password": PASSWORD}.items())
-    at = f"{shop.server.url}?{login.replace(' ', '%20').replace(',', '%2C')}"
-    shop.go(shop.to(hg.JdbcSink(at, table)), fresh=True)
+    # MariaDB's driver takes what stands there as it is
+    written = quote if shop.server.product == "postgresql" else str
+    login = "&".join(f"{name}={written(value)}" for name, value in shop.server.login.items())
+    shop.go(shop.to(hg.JdbcSink(f"{shop.server.url}?{login}", table)), fresh=True)
     assert len(shop.server.records(table)) == 3
     for file in shop.home.rglob("*"):
         text = file.read_bytes() if file.is_file() else b""

@@ -14,13 +14,13 @@ from pyspark.sql import functions as F
 
 import headgate as hg
 from headgate.base.errors import RefusedError
-from tests.jdbc.server import Postgres
+from tests.jdbc.server import FEW, Server
 from tests.jdbc.shop import POINTS, Shop, orders
 
 
 @pytest.fixture
-def shop(spark: SparkSession, tmp_path: Path, postgres: Postgres) -> Shop:
-    return Shop(spark, tmp_path, postgres)
+def shop(spark: SparkSession, tmp_path: Path, server: Server) -> Shop:
+    return Shop(spark, tmp_path, server)
 
 
 def counted(rows: list[dict[str, Any]]) -> Counter[str]:
@@ -34,7 +34,7 @@ def newest(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def test_no_crash_writes_a_row_twice_or_not_at_all(shop: Shop) -> None:
     cheap, dear = shop.table(), shop.table()
-    last = shop.table('"user" text PRIMARY KEY, id bigint, price bigint')
+    last = shop.table('"user" varchar(20) PRIMARY KEY, id bigint, price bigint')
 
     def build(rows: hg.SourceStream) -> None:
         rows.where("price < 0").sink("cheap", shop.sink(cheap))
@@ -56,15 +56,15 @@ def test_no_crash_writes_a_row_twice_or_not_at_all(shop: Shop) -> None:
             assert counted(shop.server.records(table)) == counted(chosen), point
         assert shop.server.records(last, ['"user"']) == newest(sent), point
     notes = shop.server.rows(
-        f"SELECT sink, sum(rows) FROM headgate_batches WHERE job = '{shop.job_name}' AND batch = 5"
-        " GROUP BY sink ORDER BY sink"
+        'SELECT sink, sum("rows") FROM headgate_batches'
+        f" WHERE job = '{shop.job_name}' AND batch = 5 GROUP BY sink ORDER BY sink"
     )
     cheap_ones = sum(row["price"] < 0 for row in sent[-40:])
     assert notes == [("cheap", str(cheap_ones)), ("dear", str(40 - cheap_ones)), ("last", "40")]
 
 
 def test_changes_are_upserts_and_deletions(shop: Shop) -> None:
-    totals = shop.table('"user" text PRIMARY KEY, total bigint, prices bigint NOT NULL')
+    totals = shop.table('"user" varchar(20) PRIMARY KEY, total bigint, prices bigint NOT NULL')
 
     def build(rows: hg.SourceStream) -> None:
         sums = rows.key_by("user").aggregate(
@@ -99,9 +99,10 @@ def test_changes_are_upserts_and_deletions(shop: Shop) -> None:
     assert gone > 10, "rows were deleted"
 
 
+@pytest.mark.parametrize("server", FEW, indirect=True)
 def test_a_restore_appends_again_and_upserts_the_same(shop: Shop) -> None:
     every = shop.table()
-    last = shop.table('"user" text PRIMARY KEY, id bigint, price bigint')
+    last = shop.table('"user" varchar(20) PRIMARY KEY, id bigint, price bigint')
     job = shop.to(shop.sink(every), shop.sink(last, mode="upsert", key=["user"]))
     first, later = orders(range(0, 30)), orders(range(30, 60))
     for came in (first, later):
@@ -113,6 +114,7 @@ def test_a_restore_appends_again_and_upserts_the_same(shop: Shop) -> None:
     assert shop.server.records(last, ['"user"']) == wanted == newest([*first, *later])
 
 
+@pytest.mark.parametrize("server", FEW, indirect=True)
 def test_a_home_that_is_older_than_its_table_is_refused(shop: Shop) -> None:
     table = shop.table()
     job = shop.to(shop.sink(table))
@@ -132,6 +134,7 @@ def test_a_home_that_is_older_than_its_table_is_refused(shop: Shop) -> None:
     assert counted(shop.server.records(table)) == counted(orders(range(60)))
 
 
+@pytest.mark.parametrize("server", FEW, indirect=True)
 def test_another_home_is_refused_until_it_takes_over(shop: Shop) -> None:
     table = shop.table()
     job = shop.to(shop.sink(table))

@@ -16,7 +16,7 @@ import pytest
 
 from headgate.connectors.log.files import Record, TopicFiles
 from headgate.home.layout import Home
-from tests.jdbc.server import PASSWORD, USER, Postgres
+from tests.jdbc.server import PASSWORD, PRODUCTS, USER, Server, started
 from tests.reliability.processes import Driver
 from tests.reliability.test_driver_kills import checkpoints, work_a_while
 
@@ -26,7 +26,7 @@ JOB = Path(__file__).with_name("shop_job.py")
 class Killed:
     """A folder with orders, a home, and a server that may be killed."""
 
-    def __init__(self, folder: Path, server: Postgres) -> None:
+    def __init__(self, folder: Path, server: Server) -> None:
         self.folder, self.home, self.server = folder, folder / "home", server
         self.topic, self.dice = TopicFiles(folder / "orders"), random.Random(11)
         self.topic.create(2)
@@ -45,7 +45,9 @@ class Killed:
         self.sent += came
 
     def driver(self, *flags: str, **env: str) -> Driver:
-        sets = ("--set", f"url={self.server.url}", "--set", f"user={USER}", "--set",
+        # a password goes to a server of MySQL only with its key
+        query = "?allowPublicKeyRetrieval=true" if self.server.product == "mysql" else ""
+        sets = ("--set", f"url={self.server.url}{query}", "--set", f"user={USER}", "--set",
                 "password=env:SHOP_PASSWORD")  # fmt: skip
         return Driver(JOB, self.folder, self.home, *sets, *flags, job="shop", names=("orders",),
                       env={"SHOP_PASSWORD": PASSWORD, **env})  # fmt: skip
@@ -75,8 +77,8 @@ class Killed:
 
 
 @pytest.fixture
-def killed(tmp_path: Path) -> Iterator[Killed]:
-    server = Postgres()
+def killed(tmp_path: Path, product: str) -> Iterator[Killed]:
+    server = started(product)
     yield Killed(tmp_path, server)
     server.close()
 
@@ -84,7 +86,11 @@ def killed(tmp_path: Path) -> Iterator[Killed]:
 # The short one dies with its transaction open; jdbc/test_exactly_once.py dies at every point, in
 # one process.
 @pytest.mark.parametrize(
-    "times", [pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.long)]
+    ("product", "times"),
+    [
+        pytest.param("postgresql", 1, marks=pytest.mark.slow),
+        *(pytest.param(product, 2, marks=pytest.mark.long) for product in PRODUCTS),
+    ],
 )
 def test_tables_are_exact_when_drivers_and_the_database_are_killed(
     killed: Killed, times: int
@@ -114,12 +120,14 @@ def test_tables_are_exact_when_drivers_and_the_database_are_killed(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("product", PRODUCTS)
 def test_a_driver_that_was_frozen_in_its_transaction_holds_up_nobody(killed: Killed) -> None:
     killed.send(2000)
     frozen = killed.driver(HEADGATE_FREEZE="in_transaction:2")
-    open_ = "SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction'"
     until = time.monotonic() + 120
-    while checkpoints(killed.home, "shop") < 2 or not killed.server.rows(open_):
+    while checkpoints(killed.home, "shop") < 2 or not killed.server.rows(
+        killed.server.in_transaction
+    ):
         assert time.monotonic() < until and frozen.process.poll() is None
         time.sleep(0.05)
     lease = Home(str(killed.home)).job("shop").read().lease

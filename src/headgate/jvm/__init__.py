@@ -15,7 +15,7 @@ from headgate.jvm.brokers import (
     pulsar_topics,
 )
 from headgate.jvm.data_sources import registered_data_source
-from headgate.jvm.databases import jdbc_check, jdbc_create, need_postgresql
+from headgate.jvm.databases import jdbc_check, jdbc_create, need_driver
 from headgate.jvm.failure import explain_failure, failure_report, failure_text
 from headgate.jvm.frames import (
     carry,
@@ -142,8 +142,8 @@ __all__ = [
     "lookup",
     "lookup_as_of",
     "name_of",
+    "need_driver",
     "need_kafka",
-    "need_postgresql",
     "need_pulsar",
     "need_store",
     "needs_order",

@@ -1,1 +1,1 @@
-"""Tables of databases, reached by JDBC: PostgreSQL."""
+"""Tables of databases, reached by JDBC: PostgreSQL, MySQL and MariaDB."""

@@ -1,4 +1,4 @@
-"""A table of PostgreSQL to write, exactly once by a transaction a task."""
+"""A table of a database to write, exactly once by a transaction a task."""
 
 from __future__ import annotations
 
@@ -28,21 +28,26 @@ from headgate.connectors.base import Expr, Finding, Sink, SinkSpec
 from headgate.connectors.options import choice
 from headgate.failures import Reason, broker_reason
 
-_PREFIX = "jdbc:postgresql:"
 _MODES = ("append", "upsert")
-_RESERVED = ("url", "ApplicationName", "autosave", "preferQueryMode")
+_RESERVED_OF_MYSQL = ("url", "autocommit", "pool", "transactionIsolation")
+_RESERVED = {
+    "jdbc:postgresql:": ("url", "ApplicationName", "autosave", "preferQueryMode"),
+    "jdbc:mysql:": _RESERVED_OF_MYSQL,
+    "jdbc:mariadb:": _RESERVED_OF_MYSQL,
+}
+"""How an address begins, and the options that Headgate sets there."""
 _NOT_STORED = (
     CalendarIntervalType, DayTimeIntervalType, NullType, VariantType, YearMonthIntervalType,
 )  # fmt: skip
 
 
 class JdbcSink(Sink):
-    """Writes to a PostgreSQL table, exactly once.
+    """Writes to a table of PostgreSQL, MySQL or MariaDB, exactly once.
 
     Rows are appended. With `mode="upsert"` they replace those with the same `key` columns, and the
     sink also accepts streams of changes, whose deletions delete rows. Each task writes its part of
     a batch in one transaction, and records the batch in the table `headgate_batches`. `create=True`
-    creates a missing table. `options` are the driver's: `user`, `password`, `sslmode`, ...
+    creates a missing table. `options` are the driver's: `user`, `password`, ...
 
     >>> sink = JdbcSink("jdbc:postgresql://db:5432/shop", "totals", mode="upsert", key=["user"])
     >>> sink.describe()
@@ -93,10 +98,12 @@ class JdbcSink(Sink):
         return LongType()
 
     def check(self) -> None:
-        if not self.url.startswith(_PREFIX):
+        reserved = next((r for p, r in _RESERVED.items() if self.url.startswith(p)), None)
+        if reserved is None:
             raise GraphError(
-                "url must be the JDBC address of a PostgreSQL database",
-                expected=f"{_PREFIX}//host:5432/database",
+                "url must be the JDBC address of a PostgreSQL, MySQL or MariaDB database",
+                expected="jdbc:postgresql://host:5432/database, jdbc:mysql://host:3306/database "
+                "or jdbc:mariadb://host:3306/database",
                 got=repr(self.url),
                 remedy="correct it; user and password go into options",
             )
@@ -119,7 +126,7 @@ class JdbcSink(Sink):
                 remedy="add mode='upsert', or leave the key out",
             )
         for name in (*self.options, *_named(self.url)):
-            if name in _RESERVED:
+            if name in reserved:
                 raise GraphError(
                     f"the option '{name}' of a JDBC sink is set by Headgate",
                     remedy="leave it out",
@@ -140,7 +147,7 @@ class JdbcSink(Sink):
         return made
 
     def need_client(self, spark: SparkSession) -> None:
-        jvm.need_postgresql(spark)
+        jvm.need_driver(spark, self.url)
 
     def live(self, spark: SparkSession) -> Sequence[Finding]:
         about = self.describe()

@@ -2,7 +2,7 @@
 package org.apache.spark.sql.headgate.sinks.jdbc
 
 import java.nio.charset.StandardCharsets.UTF_8
-import java.sql.{Connection, SQLException}
+import java.sql.SQLException
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory
 
@@ -13,16 +13,19 @@ import org.apache.spark.sql.headgate.sinks.core.JobSpec
   * the transaction of its rows. `headgate_outputs` has a row for each table that a job writes: the home
   * and the run that may do so. They are where the connection makes tables if nothing else is said.
   */
-private[headgate] final class Bookkeeping(connection: Connection, job: JobSpec) {
+private[headgate] final class Bookkeeping(held: Held, job: JobSpec) {
   import Bookkeeping._
 
-  def exist: Boolean = Sql.query(connection, "SELECT to_regclass(?) IS NOT NULL AND to_regclass(?) IS NOT NULL",
-    Batches, Outputs)(_.getBoolean(1)).head
+  private val connection = held.connection
+  private val dialect = held.access.dialect
+  private val notes = dialect.notes
 
-  /** Another job may do so at the same moment, and PostgreSQL then says that a name is taken. */
+  def exist: Boolean = Sql.query(connection, notes.exist, Batches, Outputs)(_.getBoolean(1)).head
+
+  /** Another job may do so at the same moment, and the database then says that a name is taken. */
   def create(): Unit = if (!exist) {
     try {
-      Definitions.foreach(Sql.execute(connection, _))
+      notes.definitions.foreach(Sql.execute(connection, _))
       connection.commit()
     } catch {
       case error: SQLException =>
@@ -36,15 +39,12 @@ private[headgate] final class Bookkeeping(connection: Connection, job: JobSpec) 
     r => Owner(r.getString(1), r.getString(2))).headOption
 
   /** Lets this run, and no other, write the table from now on; waits for transactions that do so. */
-  def own(table: String): Unit = Sql.update(connection,
-    s"""INSERT INTO $Outputs (job, output, owner, home, run) VALUES (?, ?, ?, ?, ?)
-       |ON CONFLICT (job, output) DO UPDATE SET owner = EXCLUDED.owner, home = EXCLUDED.home,
-       |run = EXCLUDED.run, since = now()""".stripMargin,
+  def own(table: String): Unit = Sql.update(connection, notes.own,
     job.job, table, job.owner.id, job.owner.home, job.runKey)
 
   /** Who may write the table at the moment, held so until the transaction ends. */
-  def held(table: String): Option[(Owner, String)] = Sql.query(connection,
-    s"SELECT owner, home, run FROM $Outputs WHERE job = ? AND output = ? FOR SHARE", job.job, table)(
+  def writer(table: String): Option[(Owner, String)] = Sql.query(connection,
+    s"SELECT owner, home, run FROM $Outputs WHERE job = ? AND output = ? ${notes.share}", job.job, table)(
     r => (Owner(r.getString(1), r.getString(2)), r.getString(3))).headOption
 
   /** The batch of a task that is out, if there is one. Nobody else can write the task's next batch, or
@@ -52,9 +52,7 @@ private[headgate] final class Bookkeeping(connection: Connection, job: JobSpec) 
     */
   def lock(sink: String, task: Int): Option[Marker] = {
     val found = locked(sink, task).orElse {
-      Sql.update(connection, s"""INSERT INTO $Batches (job, sink, run, task, batch, marker, rows)
-        |VALUES (?, ?, ?, ?, -1, '', 0) ON CONFLICT DO NOTHING""".stripMargin,
-        job.job, sink, job.runKey, task)
+      Sql.update(connection, notes.begin, job.job, sink, job.runKey, task)
       locked(sink, task)
     }
     found.filter(_.batch >= 0)
@@ -67,8 +65,8 @@ private[headgate] final class Bookkeeping(connection: Connection, job: JobSpec) 
 
   def write(sink: String, task: Int, mark: Marker, rows: Long): Unit = {
     val json = mark.writeTo(JsonNodeFactory.instance.objectNode().put("version", 1), PositionBytes)
-    Sql.update(connection, s"""UPDATE $Batches SET batch = ?, fingerprint = ?, marker = ?, rows = ?,
-      |written = now() WHERE job = ? AND sink = ? AND run = ? AND task = ?""".stripMargin,
+    Sql.update(connection, s"""UPDATE $Batches SET batch = ?, fingerprint = ?, marker = ?,
+      |${notes.rows} = ?, written = ${notes.now} WHERE job = ? AND sink = ? AND run = ? AND task = ?""".stripMargin,
       mark.batch, mark.fingerprint, json.toString, rows, job.job, sink, job.runKey, task)
   }
 
@@ -77,14 +75,7 @@ private[headgate] final class Bookkeeping(connection: Connection, job: JobSpec) 
     s"SELECT sink, marker FROM $Batches WHERE job = ? AND run = ? AND batch >= 0", job.job, job.runKey)(
     r => r.getString(1) -> Marker.parse(r.getString(2).getBytes(UTF_8))).groupMap(_._1)(_._2)
 
-  /** Ends the transactions of this home's job under other names than `name`: their tasks are nobody's.
-    *
-    * One of another user is left alone; then whoever needs what it has locked waits for it.
-    */
-  def fence(prefix: String, name: String): Unit = Sql.query(connection,
-    """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-      |WHERE usename = current_user AND starts_with(application_name, ?) AND application_name <> ?
-      |AND pid <> pg_backend_pid()""".stripMargin, prefix, name)(_.getLong(1))
+  def fence(prefix: String, name: String): Unit = dialect.fence(connection, prefix, name)
 }
 
 private[headgate] object Bookkeeping {
@@ -93,13 +84,27 @@ private[headgate] object Bookkeeping {
 
   /** Each task writes one: with the offsets of very many partitions they would be repeated too often. */
   private val PositionBytes = 16 << 10
+}
 
-  val Definitions: Seq[String] = Seq(
-    s"""CREATE TABLE IF NOT EXISTS $Batches (
-       |  job text, sink text, run text, task integer, batch bigint NOT NULL, fingerprint text,
-       |  marker text NOT NULL, rows bigint NOT NULL, written timestamptz NOT NULL DEFAULT now(),
-       |  PRIMARY KEY (job, sink, run, task))""".stripMargin,
-    s"""CREATE TABLE IF NOT EXISTS $Outputs (
-       |  job text, output text, owner text NOT NULL, home text NOT NULL, run text NOT NULL,
-       |  since timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (job, output))""".stripMargin)
+/** The statements about the notes that differ between databases. */
+private[headgate] trait NoteStatements {
+
+  /** Whether both of the tables are there that are given. */
+  def exist: String
+
+  def definitions: Seq[String]
+
+  /** Of job, output, owner, home and run. */
+  def own: String
+
+  /** Makes the row of job, sink, run and task, if it is missing. */
+  def begin: String
+
+  /** Ends a query that lets nobody change its rows before the transaction ends. */
+  def share: String
+
+  /** The name of the column with the count of rows. */
+  def rows: String
+
+  def now: String
 }

@@ -1,12 +1,11 @@
 /** Owns rows as the text that COPY reads: a line a row, tabs between the columns. */
 package org.apache.spark.sql.headgate.sinks.jdbc
 
-import java.nio.charset.StandardCharsets.{ISO_8859_1, UTF_8}
-import java.time.LocalDate
+import java.nio.charset.StandardCharsets.ISO_8859_1
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, SpecializedGetters}
-import org.apache.spark.sql.headgate.json.{JsonBytes, JsonRowWriter}
+import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
+import org.apache.spark.sql.headgate.json.JsonBytes
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.Platform
 
@@ -16,10 +15,11 @@ import org.apache.spark.unsafe.Platform
   */
 private[headgate] final class CopyText(columns: Seq[WrittenColumn], struct: StructType, timeZone: String) {
   import CopyText._
+  import ValueText.{JsonValue, Value}
 
   private val fields = columns.map(_.field).toArray
   private val values = columns.map { c =>
-    if (c.form == Form.Json) new JsonValue(struct(c.field).dataType, timeZone)
+    if (c.form == Form.Json) new JsonValue(struct(c.field).dataType, timeZone, escape)
     else valueOf(struct(c.field).dataType)
   }.toArray
 
@@ -35,24 +35,13 @@ private[headgate] final class CopyText(columns: Seq[WrittenColumn], struct: Stru
 }
 
 private object CopyText {
+  import ValueText.{ascii, clock, DayMicros, Days, Value}
+
   private val NullText = "\\N".getBytes(ISO_8859_1)
-  private val SecondMicros = 1000000L
-  private val DayMicros = 86400L * SecondMicros
-
-  private abstract class Value {
-    /** In the form of COPY: escaped. */
-    def write(row: SpecializedGetters, i: Int, out: JsonBytes): Unit
-
-    /** Whether it must stand in quotes in an array. */
-    def quoted: Boolean = false
-  }
 
   private def valueOf(dataType: DataType): Value = dataType match {
     case BooleanType => (row, i, out) => out.byte(if (row.getBoolean(i)) 't' else 'f')
-    case ByteType => (row, i, out) => out.appendLong(row.getByte(i))
-    case ShortType => (row, i, out) => out.appendLong(row.getShort(i))
-    case IntegerType => (row, i, out) => out.appendLong(row.getInt(i))
-    case LongType => (row, i, out) => out.appendLong(row.getLong(i))
+    case ByteType | ShortType | IntegerType | LongType | _: DecimalType => ValueText.exact(dataType)
     case FloatType => (row, i, out) => {
       val v = row.getFloat(i)
       if (java.lang.Float.isFinite(v)) out.appendFloat(v) else ascii(v.toString, out)
@@ -61,9 +50,6 @@ private object CopyText {
       val v = row.getDouble(i)
       if (java.lang.Double.isFinite(v)) out.appendDouble(v) else ascii(v.toString, out)
     }
-    case d: DecimalType if d.precision <= Decimal.MAX_LONG_DIGITS => new ShortDecimal(d)
-    case d: DecimalType => (row, i, out) =>
-      ascii(row.getDecimal(i, d.precision, d.scale).toJavaBigDecimal.toPlainString, out)
     case _: StringType => TextValue
     case BinaryType => BytesValue
     case DateType => new DateValue
@@ -72,8 +58,6 @@ private object CopyText {
     case ArrayType(element, _) => new ArrayValue(valueOf(element))
     case other => throw new IllegalArgumentException(s"no column of a table holds ${other.sql}")
   }
-
-  private def ascii(text: String, out: JsonBytes): Unit = out.raw(text.getBytes(ISO_8859_1))
 
   /** A tab, a line break and a backslash would end the column or the row. */
   private def escape(bytes: Array[Byte], from: Int, end: Int, out: JsonBytes): Unit = {
@@ -90,24 +74,6 @@ private object CopyText {
       i += 1
     }
     out.raw(bytes, plain, end - plain)
-  }
-
-  /** One whose digits fit into a long, as most do. */
-  private final class ShortDecimal(of: DecimalType) extends Value {
-    private val one = Array.iterate(1L, of.scale + 1)(_ * 10).last
-
-    override def write(row: SpecializedGetters, i: Int, out: JsonBytes): Unit = {
-      val digits = row.getDecimal(i, of.precision, of.scale).toUnscaledLong
-      if (digits < 0) out.byte('-')
-      val size = Math.abs(digits)
-      out.appendLong(size / one)
-      if (one > 1) out.byte('.')
-      var place = one / 10
-      while (place > 0) {
-        out.byte(('0' + size / place % 10).toInt)
-        place /= 10
-      }
-    }
   }
 
   private object TextValue extends Value {
@@ -141,25 +107,6 @@ private object CopyText {
     }
   }
 
-  /** As the database reads dates in any of its styles. */
-  private final class Days {
-    private var day = Long.MinValue
-    private var text: Array[Byte] = _
-    var isBefore: Boolean = false
-
-    /** Without the mark of years before the first, which comes last. */
-    def write(of: Long, out: JsonBytes): Unit = {
-      if (of != day) {
-        val date = LocalDate.ofEpochDay(of)
-        isBefore = date.getYear <= 0
-        val year = if (isBefore) 1 - date.getYear else date.getYear
-        text = f"$year%04d-${date.getMonthValue}%02d-${date.getDayOfMonth}%02d".getBytes(ISO_8859_1)
-        day = of
-      }
-      out.raw(text)
-    }
-  }
-
   private val Before = " BC".getBytes(ISO_8859_1)
 
   private final class DateValue extends Value {
@@ -180,29 +127,10 @@ private object CopyText {
     override def write(row: SpecializedGetters, i: Int, out: JsonBytes): Unit = {
       val micros = row.getLong(i)
       days.write(Math.floorDiv(micros, DayMicros), out)
-      val rest = Math.floorMod(micros, DayMicros)
-      val seconds = (rest / SecondMicros).toInt
       out.byte(' ')
-      pair(seconds / 3600, out)
-      out.byte(':')
-      pair(seconds / 60 % 60, out)
-      out.byte(':')
-      pair(seconds % 60, out)
-      fraction((rest % SecondMicros).toInt, out)
+      clock(Math.floorMod(micros, DayMicros), out)
       out.raw(zoneText)
       if (days.isBefore) out.raw(Before)
-    }
-
-    private def pair(n: Int, out: JsonBytes): Unit = {
-      out.byte('0' + n / 10)
-      out.byte('0' + n % 10)
-    }
-
-    private def fraction(micros: Int, out: JsonBytes): Unit = if (micros != 0) {
-      out.byte('.')
-      pair(micros / 10000, out)
-      pair(micros / 100 % 100, out)
-      pair(micros % 100, out)
     }
   }
 
@@ -251,21 +179,6 @@ private object CopyText {
         i += 1
       }
       out.byte('"')
-    }
-  }
-
-  /** A value as the only field of an object; the object around it is cut off. */
-  private final class JsonValue(dataType: DataType, timeZone: String) extends Value {
-    private val json = new JsonRowWriter(StructType(Seq(StructField("v", dataType))), timeZone)
-    private val holder = new GenericInternalRow(1)
-    private val alone = new JsonBytes(256)
-    private val before = "{\"v\":".getBytes(UTF_8).length
-
-    override def write(row: SpecializedGetters, i: Int, out: JsonBytes): Unit = {
-      holder.update(0, row.get(i, dataType))
-      alone.clear()
-      json.write(holder, alone)
-      escape(alone.array, before, alone.length - 1, out)
     }
   }
 }

@@ -53,8 +53,8 @@ private[headgate] final class GroupTask(plan: GroupPlan, task: Int, mark: Marker
   }
 
   private def locked(sink: SinkPlan): Boolean = {
-    val books = new Bookkeeping(held.connection, group.job)
-    books.held(sink.table.name).foreach { case (owner, run) =>
+    val books = new Bookkeeping(held, group.job)
+    books.writer(sink.table.name).foreach { case (owner, run) =>
       if (group.job.owner.isOther(Some(owner))) throw group.taken(sink, owner)
       if (run != group.job.runKey) throw new JdbcFailure(JdbcFailure.Fenced, where(sink),
         s"run $run of the job has begun since; this is ${group.job.runKey}")
@@ -75,7 +75,7 @@ private[headgate] final class GroupTask(plan: GroupPlan, task: Int, mark: Marker
     val last = plan.sinks.filter(s => written.contains(s.number)).lastOption
     last.fold(held.connection.rollback()) { sink => // without one, all that it has is locks
       attempt(sink) { held =>
-        val books = new Bookkeeping(held.connection, group.job)
+        val books = new Bookkeeping(held, group.job)
         plan.sinks.foreach(s => written.get(s.number).foreach(books.write(s.name, task, mark, _)))
         reach(Failpoints.InTransaction)
         held.connection.commit()
@@ -93,7 +93,7 @@ private[headgate] final class GroupTask(plan: GroupPlan, task: Int, mark: Marker
   }
 
   private def fail(error: Exception, sink: SinkPlan, row: String => Option[String]): Nothing = {
-    val shown = JdbcFailure.of(error, where(sink), row)
+    val shown = JdbcFailure.of(error, where(sink), group.access.dialect, row)
     abort()
     throw shown
   }

@@ -14,7 +14,7 @@ import org.apache.spark.sql.types.StructType
   */
 private[headgate] case class JdbcGroup(job: JobSpec, options: Map[String, String], start: String) {
 
-  /** PostgreSQL cuts names at 63 bytes, so the job is in it as a number. */
+  /** Databases cut names at 63 bytes, so the job is in it as a number. */
   val prefix: String = {
     val text = s"${job.owner.id}/${job.job}"
     val hash = MessageDigest.getInstance("SHA-256").digest(text.getBytes(UTF_8))

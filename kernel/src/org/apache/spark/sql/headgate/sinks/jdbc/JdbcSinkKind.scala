@@ -1,4 +1,4 @@
-/** Owns sinks that write tables of PostgreSQL, exactly once by a transaction a task. */
+/** Owns sinks that write tables of databases, exactly once by a transaction a task. */
 package org.apache.spark.sql.headgate.sinks.jdbc
 
 import org.apache.spark.sql.headgate.sinks.core._

@@ -1,7 +1,6 @@
 /** Owns the driver's side of a job's tables. */
 package org.apache.spark.sql.headgate.sinks.jdbc
 
-import java.sql.Connection
 import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
 
@@ -31,15 +30,15 @@ private[headgate] final class JdbcSinks(job: JobSpec, sinks: Seq[SinkSpec]) exte
     */
   private def start(
       group: JdbcGroup, members: Seq[(SinkSpec, JdbcOptions)], structs: Seq[StructType]): GroupPlan =
-    Connections.use(group.access) { connection =>
-      val books = new Bookkeeping(connection, job)
+    Connections.use(group.access) { held =>
+      val books = new Bookkeeping(held, job)
       books.create()
       // before anything waits for a lock that a dead driver's task has
       books.fence(group.prefix, group.access.name)
       val plans = members.map { case (sink, options) =>
         val struct = structs(sink.number)
         val table = new TargetTable(
-          connection, group.where(options), options.table, struct, options.hidden.length, options.key)
+          held, group.where(options), options.table, struct, options.hidden.length, options.key)
         if (options.create && table.found.isEmpty) table.create()
         SinkPlan(sink.number, sink.name, options, struct, table.fitting())
       }
@@ -62,24 +61,24 @@ private[headgate] final class JdbcSinks(job: JobSpec, sinks: Seq[SinkSpec]) exte
     members.flatMap { case (sink, _) => found.get(sink.name).map(sink.number -> _) }
   }
 
-  override def owners(): Map[Int, Owner] = noted { (_, members, books, connection) =>
-    for ((sink, options) <- members; owner <- books.owner(JdbcSinks.nameOf(connection, options)))
+  override def owners(): Map[Int, Owner] = noted { (_, members, books, held) =>
+    for ((sink, options) <- members; owner <- books.owner(JdbcSinks.nameOf(held, options)))
       yield sink.number -> owner
   }
 
-  override def takeOver(): Unit = noted { (_, members, books, connection) =>
-    members.map(m => JdbcSinks.nameOf(connection, m._2)).distinct
+  override def takeOver(): Unit = noted { (_, members, books, held) =>
+    members.map(m => JdbcSinks.nameOf(held, m._2)).distinct
       .filter(books.owner(_).isDefined).foreach(books.own)
     Seq.empty[(Int, Unit)]
   }
 
   /** What the tables of notes say, where there are some. */
   private def noted[T](
-      read: (JdbcGroup, Seq[(SinkSpec, JdbcOptions)], Bookkeeping, Connection) => Seq[(Int, T)]): Map[Int, T] =
+      read: (JdbcGroup, Seq[(SinkSpec, JdbcOptions)], Bookkeeping, Held) => Seq[(Int, T)]): Map[Int, T] =
     groups().flatMap { case (group, members) =>
-      Connections.use(group.access) { connection =>
-        val books = new Bookkeeping(connection, job)
-        if (books.exist) read(group, members, books, connection) else Nil
+      Connections.use(group.access) { held =>
+        val books = new Bookkeeping(held, job)
+        if (books.exist) read(group, members, books, held) else Nil
       }
     }.toMap
 }
@@ -105,8 +104,8 @@ private object JdbcSinks {
     }
 
   /** The table's name as it is noted; of one that is gone as the user gave it. */
-  def nameOf(connection: Connection, options: JdbcOptions): String =
-    new TargetTable(connection, "", options.table, new StructType(), 0, Nil).found.getOrElse(options.table)
+  def nameOf(held: Held, options: JdbcOptions): String =
+    new TargetTable(held, "", options.table, new StructType(), 0, Nil).found.getOrElse(options.table)
 }
 
 /** @param mark of the batch; none outside of a query */

@@ -5,15 +5,18 @@ import java.sql.{Connection, PreparedStatement, ResultSet}
 
 private[headgate] object Sql {
 
-  /** A name exactly as it is, whatever characters it has. */
-  def quoted(name: String): String = "\"" + name.replace("\"", "\"\"") + "\""
-
-  /** Those of a name with a schema are quoted one by one. */
-  def quotedTable(name: String): String = name.split("\\.", 2).map(quoted).mkString(".")
-
   def execute(connection: Connection, sql: String): Unit = {
     val statement = connection.createStatement()
     try statement.execute(sql) finally statement.close()
+  }
+
+  /** Without the driver's own escapes in braces, which it would look for in all that is written. */
+  def executeAsIs(connection: Connection, sql: String): Unit = {
+    val statement = connection.createStatement()
+    try {
+      statement.setEscapeProcessing(false)
+      statement.execute(sql)
+    } finally statement.close()
   }
 
   def update(connection: Connection, sql: String, values: Any*): Int =

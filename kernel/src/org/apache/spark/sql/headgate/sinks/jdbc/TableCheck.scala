@@ -13,14 +13,14 @@ private[headgate] final class TableCheck(options: JdbcOptions, rows: StructType)
 
   /** The table; None if it is missing and will be made. */
   def look(): Either[JdbcFailure, Option[FittingTable]] =
-    try Right(Connections.use(access) { connection =>
-      val table = new TargetTable(connection, where, options.table, rows, 0, options.key)
+    try Right(Connections.use(access) { held =>
+      val table = new TargetTable(held, where, options.table, rows, 0, options.key)
       if (options.create && table.found.isEmpty) None else Some(table.fitting())
     })
     catch { case failure: JdbcFailure => Left(failure) }
 
-  def create(): Boolean = Connections.use(access) { connection =>
-    val table = new TargetTable(connection, where, options.table, rows, 0, options.key)
+  def create(): Boolean = Connections.use(access) { held =>
+    val table = new TargetTable(held, where, options.table, rows, 0, options.key)
     val missing = table.found.isEmpty
     if (missing) table.create()
     missing

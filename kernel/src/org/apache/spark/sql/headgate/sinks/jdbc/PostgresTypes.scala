@@ -1,36 +1,16 @@
-/** Owns which type of PostgreSQL holds which type of Spark, and in what form a value gets there. */
+/** Owns which type of PostgreSQL holds which type of Spark. */
 package org.apache.spark.sql.headgate.sinks.jdbc
 
 import org.apache.spark.sql.types._
 
-/** How a value is written: by its own type, or as JSON. */
-private[headgate] object Form extends Enumeration {
-  val Plain, Json = Value
-}
-
-/** A column of a table.
-  *
-  * @param shown its type as people write it, `numeric(10,2)` for instance
-  * @param base the name of the type in the catalog, of a domain that of what it is made of
-  * @param element of an array, the name of its elements' type
-  * @param needed whether a row without it is refused
-  * @param generated whether only the database gives it a value
-  */
-private[headgate] case class TableColumn(
-    name: String,
-    shown: String,
-    base: String,
-    element: Option[String],
-    needed: Boolean,
-    generated: Boolean)
-
-private[headgate] object ColumnTypes {
+private[headgate] object PostgresTypes extends ColumnTypes {
   private val Integers = Set("int2", "int4", "int8", "numeric")
   private val Floats = Set("float4", "float8", "numeric")
   private val Documents = Set("jsonb", "json", "text", "varchar")
 
-  /** The type of a column that is made for a Spark type; None if there is none. */
-  def made(dataType: DataType): Option[String] = dataType match {
+  override def made(dataType: DataType, inKey: Boolean): Option[String] = made(dataType)
+
+  private def made(dataType: DataType): Option[String] = dataType match {
     case BooleanType => Some("boolean")
     case ByteType | ShortType => Some("smallint")
     case IntegerType => Some("integer")
@@ -53,8 +33,7 @@ private[headgate] object ColumnTypes {
     case _ => None
   }
 
-  /** How values get into a column; None if they do not fit there. */
-  def form(dataType: DataType, column: TableColumn): Option[Form.Value] = dataType match {
+  override def form(dataType: DataType, column: TableColumn): Option[Form.Value] = dataType match {
     case a: ArrayType if column.element.isDefined =>
       if (fits(innermost(a), column.element.get)) Some(Form.Plain) else None
     case _: ArrayType | _: StructType | _: MapType =>
