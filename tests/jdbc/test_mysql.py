@@ -156,7 +156,6 @@ def test_a_table_of_others_may_have_other_types_that_hold_the_values(shop: Shop)
     assert row == {"id": 1, "name": "a", "kind": "b", "n": 3}
 
 
-@pytest.mark.parametrize("shop", ["mariadb"], indirect=True)
 @pytest.mark.parametrize(
     ("column", "expression", "said"),
     [
