@@ -204,10 +204,10 @@ def test_no_error_of_a_file_or_a_right_asks_for_a_report() -> None:
     asking = [
         ast.unparse(site.fields["code"])
         for site in sites()
-        if re.search(r"\breport it", ast.unparse(site.fields.get("remedy", site.call)))
+        if re.search(r"\breport the error", ast.unparse(site.fields.get("remedy", site.call)))
     ]
     assert asking == ["'UNEXPECTED'"]
-    assert [code.name for code in CODES if "report it" in code.remedy] == ["UNEXPECTED"]
+    assert [code.name for code in CODES if "report the error" in code.remedy] == ["UNEXPECTED"]
     assert [r.name for r in Reason if "report this" in r.remedy] == ["STEP_TWICE"]
 
 

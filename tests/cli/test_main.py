@@ -77,7 +77,7 @@ def test_a_bug_is_told_without_a_stack_trace(
     assert invoke(["show", "x", "--home", str(tmp_path)]) == 1
     err = capsys.readouterr().err
     assert err.startswith("error: unexpected AttributeError: ")
-    remedy = "run the command again with --debug, and report it with the output"
+    remedy = "run the command again with --debug, and report the error together with the output"
     assert err.endswith(f"{remedy} (headgate explain UNEXPECTED)\n")
 
 

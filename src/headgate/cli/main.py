@@ -207,7 +207,8 @@ def _unexpected(error: Exception) -> HeadgateError:
         known = HeadgateError(
             f"unexpected {type(error).__name__}: {first}",
             code="UNEXPECTED",
-            remedy="run the command again with --debug, and report it with the output",
+            remedy="run the command again with --debug, and report the error together with the "
+            "output",
         )
     known.__cause__ = error
     return known

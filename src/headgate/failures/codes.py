@@ -75,8 +75,8 @@ CODES = (
     Code(
         "PROCESS_GONE",
         "the process that was driving a job disappeared: it was killed, or its machine went down",
-        "start the job again with the same command: it continues where it was, and nothing is lost "
-        "or written twice",
+        "start the job again with the same command: it continues where it left off, and nothing is "
+        "lost or written twice",
     ),
     Code(
         "LOCKED",
@@ -96,7 +96,7 @@ CODES = (
     ),
     Code(
         "INSTALLATION",
-        "Java, Spark or the kernel is missing, too old, or cannot be used",
+        "Java, Spark or the kernel is missing, too old, or unusable",
         "`headgate doctor` checks each of them and says what to do",
     ),
     Code(
@@ -127,7 +127,7 @@ CODES = (
     Code(
         "UNEXPECTED",
         "something happened that Headgate did not expect: a bug in Headgate or in a library",
-        "run the command again with --debug, and report it with the output",
+        "run the command again with --debug, and report the error together with the output",
     ),
     Code(
         "HEADGATE",

@@ -159,7 +159,7 @@ def start(
     accept_sink_position: bool = False,
     take_over: bool = False,
 ) -> RunHandle:
-    """Start a job in this process; it resumes where it was, or starts from a snapshot.
+    """Start a job in this process; it resumes where it left off, or starts from a snapshot.
 
     The options are those of `headgate run`: `restore` is its `--from`, such as `"sp:before_v2"`;
     `conf` and `master` are for Spark. With `spark`, or in a process that has a session, the job
