@@ -25,12 +25,12 @@ def test_other_brokers_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
 def test_storage_that_cannot_be_made_is_reported(tmp_path: Path, stand_in: Path) -> None:
     behave(stand_in, "echo 'No space left on device' >&2; exit 1")
     broker = KafkaBroker(tmp_path / "kafka")
-    with pytest.raises(HeadgateError, match=r"could not be made \(No space left on device\)"):
+    with pytest.raises(HeadgateError, match=r"could not be created \(No space left on device\)"):
         broker.start()
     assert broker.status().state == BrokerState.ABSENT
     trace = "In x: y\\n\\tat a.b(c)\\nCaused by: two of one port\\n\\tat d\\n\\t... 8 more\\n"
     behave(stand_in, f"printf '{trace}' >&2; exit 1")
-    with pytest.raises(HeadgateError, match=r"made \(Caused by: two of one port\)"):
+    with pytest.raises(HeadgateError, match=r"created \(Caused by: two of one port\)"):
         broker.start()
 
 

@@ -133,7 +133,7 @@ class KafkaBroker(LocalBroker):
             said = (ran.stdout + ran.stderr).splitlines()
             lines = [line for line in said if not re.match(r"\s*(at |\.\.\. |$)", line)]
             raise HeadgateError(
-                f"the broker's storage in {self.folder} could not be made "
+                f"the broker's storage in {self.folder} could not be created "
                 f"({lines[-1] if lines else f'exit code {ran.returncode}'})",
                 code="LOCAL_BROKER",
                 remedy="check that the disk has room, then try again",

@@ -44,7 +44,7 @@ class DeadLetterTopic(Topic):
         said = list(super().prepare(spark))
         address = replay_address(self.address)
         if can_replay(self.address) and _made(spark, address, self._client):
-            said.append(f"made {address}, through which dead letters can be replayed")
+            said.append(f"created {address}, through which dead letters can be replayed")
         return said
 
     @property
@@ -85,9 +85,9 @@ def _made(spark: SparkSession, address: str, client: Mapping[str, str]) -> bool:
         except Exception as error:
             failure = jvm.explain_failure(error)
             raise HeadgateError(
-                f"cannot make {address}, through which dead letters are replayed:"
+                f"cannot create {address}, through which dead letters are replayed:"
                 f" {failure.sentence}",
                 code=failure.reason.name,
-                remedy=f"make it with `headgate topic create {address}`, or let the job make it",
+                remedy=f"create it with `headgate topic create {address}`, or let the job do so",
             ) from error
     return TopicFiles(rest).ensure()

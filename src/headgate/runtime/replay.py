@@ -157,7 +157,7 @@ def _existing(address: str, options: Mapping[str, str]) -> TopicClient:
     if not topic.exists():
         raise NotFoundError(
             f"there is no topic at {redact(address)}",
-            remedy="start the job with its dead_letters first: it makes the topic",
+            remedy="start the job with its dead_letters first: it creates the topic",
         )
     return topic
 

@@ -175,7 +175,7 @@ def choose_run(
         text = f"run {run.id} starts from nothing ({current.id} has no state)"
         return Chosen(run, "forked", text, resets=resets)
     snapshot = snapshot_of(current, batch)
-    why = "a topic was made again: " if as_it_was else "the graph has changed: "
+    why = "a topic was recreated: " if as_it_was else "the graph has changed: "
     return _from(job, current, snapshot, start, request, services, how="forked", why=why)
 
 

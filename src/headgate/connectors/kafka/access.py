@@ -232,7 +232,7 @@ class KafkaAccess:
         if code in _UNKNOWN:
             return NotFoundError(
                 f"there is no topic at {where}",
-                remedy=f"make it with headgate topic create {where}",
+                remedy=f"create it with headgate topic create {where}",
             )
         if code in _UNFIT:
             return UsageError(

@@ -118,7 +118,7 @@ class PulsarAdmin:
             raise NotFoundError(
                 f"there is no namespace {topic.tenant}/{topic.namespace} at "
                 f"{self._access.admin_url}",
-                remedy="make it with Pulsar's own tools, or name another",
+                remedy="create it with Pulsar's own tools, or name another",
             ) from error
         return True
 
@@ -259,7 +259,7 @@ class PulsarAdmin:
         address = address_of(self._access.url, topic)
         return NotFoundError(
             f"there is no topic at {address}",
-            remedy=f"make it with headgate topic create {address}",
+            remedy=f"create it with headgate topic create {address}",
         )
 
     def _ask(

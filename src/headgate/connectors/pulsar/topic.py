@@ -272,7 +272,7 @@ class PulsarTopic(TopicClient):
     def _missing(self) -> NotFoundError:
         return NotFoundError(
             f"there is no topic at {self._address}",
-            remedy=f"make it with headgate topic create {self._address}",
+            remedy=f"create it with headgate topic create {self._address}",
         )
 
     def _error(self, said: str) -> HeadgateError:
