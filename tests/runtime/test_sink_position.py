@@ -210,7 +210,7 @@ def test_should_refuse_a_batch_whose_number_another_copy_has_used(copying: Copyi
     for number, path in enumerate(outputs):
         (hidden / str(number)).rename(path)
     before = copying.written()
-    with pytest.raises(RefusedError, match="made of other input"):
+    with pytest.raises(RefusedError, match="whose input differs"):
         copying.go()
     entry = read_entry(run_home, 1)
     assert entry is not None and copying.written() == before

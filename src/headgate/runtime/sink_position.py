@@ -65,8 +65,8 @@ class Ahead:
         at = "no checkpoint" if latest is None else f"ck:{latest}"
         has = f"{', '.join(self.sinks)} {'has' if len(self.sinks) == 1 else 'have'}"
         what = (
-            f"{has} a batch {self.batch} of run {run.id} that was made of other input than that of "
-            "this home"
+            f"{has} a batch {self.batch} of run {run.id} whose input differs from that of this "
+            "home's batch"
             if self.known
             else f"{has} batch {self.batch} of run {run.id}"
         )

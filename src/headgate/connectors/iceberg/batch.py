@@ -157,7 +157,7 @@ class _Batch:
                 "ICEBERG_CONFLICT",
                 self.place.sink,
                 self.place.name,
-                "its partitions are others now, or it was made anew",
+                "its partitioning has changed, or it was recreated",
             )
 
     def _rewritten(self, table: Table, rows: DataFrame) -> list[Rewritten]:
