@@ -26,8 +26,8 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], st
     with pytest.MonkeyPatch.context() as patch:
         for name, value in KEYS.items():
             patch.setenv(name, value)
-        server.bucket("headgate-files")
-        yield lambda: server.url("headgate-files", f"a/{uuid4().hex}")
+        name = server.bucket("headgate-files")
+        yield lambda: server.url(name, f"a/{uuid4().hex}")
     server.stop()
 
 
