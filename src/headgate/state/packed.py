@@ -16,6 +16,8 @@ APART = ["side", "event_time", "number"]
 COLUMNS = ["left", "right", "matched"]
 """What a row has beside that."""
 _SIDES = ("left", "right")
+_RECORDED = ("null", "side")
+"""What becomes of unmatched rows on sides where matches are recorded."""
 
 
 def is_packed(layout: Layout) -> bool:
@@ -33,7 +35,7 @@ def unpacked(rows: DataFrame, config: Mapping[str, Any]) -> DataFrame:
     none = {name: F.lit(None).cast(_row(kind, name)) for name in _SIDES}
 
     def of_side(number: int, side: str) -> Column:
-        is_recorded = config.get(f"{side}_unmatched") != "drop"
+        is_recorded = config.get(f"{side}_unmatched") in _RECORDED
 
         def one(kept: Column) -> Column:
             return F.struct(
