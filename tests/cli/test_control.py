@@ -74,7 +74,8 @@ def test_stop_says_where_the_job_can_be_started_again(
     assert out.startswith("savepoint sp:before_v2   /lake/before_v2   11.2 MiB   ")
     assert f"stopping store … operation {taken[0].id}\n" in err
     assert "store has stopped at ck:17\n" in err
-    assert "headgate run app.py:store --from sp:before_v2\n" in err
+    assert "start it again with: headgate run app.py:store\n" in err
+    assert "go back to this point later: headgate run app.py:store --from sp:before_v2\n" in err
 
 
 def test_stop_without_a_savepoint_as_json(job: JobHome, capsys: pytest.CaptureFixture[str]) -> None:

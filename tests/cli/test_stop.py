@@ -60,7 +60,8 @@ def test_a_job_is_asked_through_the_home_to_restart_and_to_stop(shop: Folder) ->
     code, out, err = tell(shop, "stop", "small", "--label", "before_v2", "--drain")
     assert code == 0, err
     assert out.startswith("savepoint sp:before_v2   ")
-    assert "start it again with: headgate run app.py:small --from sp:before_v2" in err
+    assert "start it again with: headgate run app.py:small\n" in err
+    assert "go back to this point later: headgate run app.py:small --from sp:before_v2" in err
     _, said = driver.communicate(timeout=60)
     assert driver.returncode == 0, said
     assert "job small stopped" in said

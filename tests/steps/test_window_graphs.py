@@ -104,8 +104,9 @@ def test_state_survives_a_restore_with_another_parallelism_and_one_more_aggregat
     t = job_driver(counting(hg.tumbling("5 minutes")))
     t.send("visits", record((1, "a", 10, 1)), record((2, "b", 20, 2))).run()
     longer = counting(hg.tumbling("5 minutes"), allowed_lateness="1 hour")
-    with pytest.raises(RefusedError, match="and is 1 hour, so windows that were closed"):
+    with pytest.raises(RefusedError, match="and is 1 hour, so windows that were") as refused:
         t.restore(t.checkpoint(), job=longer).run()
+    assert str(refused.value.remedy).startswith("keep it as it was, or give the step a new name")
     other = counting(hg.tumbling("5 minutes"), panes="discarding")
     with pytest.raises(RefusedError, match="its panes were accumulating and are discarding"):
         t.restore(t.checkpoint(), job=other).run()

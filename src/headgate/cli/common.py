@@ -73,6 +73,11 @@ class Ui:
         if not self.quiet:
             print(redact(text), file=sys.stderr, flush=True)
 
+    def said(self, text: str) -> str:
+        """Text for `data` that `say` has in a sentence: nothing if both go to one terminal."""
+        seen = not self.quiet and sys.stderr.isatty() and sys.stdout.isatty()
+        return "" if seen else text
+
     def data(self, value: Mapping[str, Any], text: Callable[[], str]) -> None:
         """The command's result on standard output: JSON with --json, else the text."""
         if self.json:

@@ -294,7 +294,6 @@ def _start_again(home: JobHome, record: OperationRecord) -> str:
     run = home.run(str(result["run"])) if result.get("run") else None
     file = run.read().code.get("file") if run else None
     app = f"{_near(file)}:{home.name}" if file else "APP"
-    where = f" --from sp:{saved['label']}" if saved else ""
     at = f" at ck:{checkpoint}" if checkpoint is not None else ""
     last = run.latest_checkpoint() if run else None
     if last is not None and last.event_time is not None and last.event_time.ended:
@@ -302,7 +301,10 @@ def _start_again(home: JobHome, record: OperationRecord) -> str:
             f"{home.name} has stopped{at}, and its event time has ended: rows that come now are "
             f"too late for its windows\nstart it from nothing with: headgate run {app} --fresh"
         )
-    return f"{home.name} has stopped{at}\nstart it again with: headgate run {app}{where}"
+    text = f"{home.name} has stopped{at}\nstart it again with: headgate run {app}"
+    if saved:
+        text += f"\nto go back to this point later: headgate run {app} --from sp:{saved['label']}"
+    return text
 
 
 def _near(file: str) -> str:

@@ -62,7 +62,9 @@ def dev(
     listening = listen(_HOST, port)
     address = address_of(_HOST, listening)
     ui.say(f"{loaded.job.name} is shown at {address}; Ctrl-C ends both")
-    ui.data({"job": loaded.job.name, "home": home.url, "address": address}, lambda: address)
+    ui.data(
+        {"job": loaded.job.name, "home": home.url, "address": address}, lambda: ui.said(address)
+    )
     server = _serve(home.url, listening, ui.project.spark_conf())
     words = ["run", app, *handed]
     if ui.quiet:

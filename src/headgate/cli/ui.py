@@ -77,7 +77,9 @@ def serve(
     listening = listen(host, port)
     address = address_of(host, listening)
     ui.say(f"{home.url} is shown at {address}")
-    ui.data({"home": home.url, "address": address, "read_only": read_only}, lambda: address)
+    ui.data(
+        {"home": home.url, "address": address, "read_only": read_only}, lambda: ui.said(address)
+    )
     config = uvicorn.Config(
         create_app(home, access=access, conf=ui.project.spark_conf()),
         log_level="warning",

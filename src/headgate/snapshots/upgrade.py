@@ -123,6 +123,10 @@ class UpgradePlan:
 
 
 NO_TOPICS = NoTopics()
+_KEEP = (
+    "keep it as it was, or give the step a new name with --allow-dropped-state: the state under "
+    "the old name is lost"
+)
 
 
 def plan_upgrade(
@@ -200,7 +204,8 @@ def _kept(
         return Change("!", name, text), False, False
     fit = _kind(new).fits(config_of(old), config_of(new), found.gains)
     if conflicts := [*found.conflicts, *fit.conflicts]:
-        return Change("!", name, f"state does not fit: {'; '.join(conflicts)}"), False, False
+        text = f"state does not fit: {'; '.join(conflicts)}"
+        return Change("!", name, text, remedy="" if found.conflicts else _KEEP), False, False
     note = fit.note
     if found.same:
         return Change("~" if note else "=", name, "state unchanged", rows, note), False, False

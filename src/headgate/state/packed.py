@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
@@ -13,6 +16,8 @@ APART = ["side", "event_time", "number"]
 COLUMNS = ["left", "right", "matched"]
 """What a row has beside that."""
 _SIDES = ("left", "right")
+_RECORDED = ("null", "side")
+"""What becomes of unmatched rows on sides where matches are recorded."""
 
 
 def is_packed(layout: Layout) -> bool:
@@ -20,20 +25,25 @@ def is_packed(layout: Layout) -> bool:
     return any(rows_of(field["type"]) is not None for field in layout["value"]["fields"])
 
 
-def unpacked(rows: DataFrame) -> DataFrame:
-    """A row of state for each row of a stream, with what tells it apart in its key."""
+def unpacked(rows: DataFrame, config: Mapping[str, Any]) -> DataFrame:
+    """A row of state for each row of a stream, with what tells it apart in its key.
+
+    Whether it had a match is null where the join, which has this config, does not record it.
+    """
     kind = rows.schema["value"].dataType
     assert isinstance(kind, StructType)
     none = {name: F.lit(None).cast(_row(kind, name)) for name in _SIDES}
 
     def of_side(number: int, side: str) -> Column:
+        is_recorded = config.get(f"{side}_unmatched") in _RECORDED
+
         def one(kept: Column) -> Column:
             return F.struct(
                 F.lit(number).cast("tinyint").alias("side"),
                 kept["event_time"].alias("event_time"),
                 kept["number"].alias("number"),
                 *((kept["row"] if name == side else none[name]).alias(name) for name in _SIDES),
-                kept["matched"].alias("matched"),
+                (kept["matched"] if is_recorded else F.lit(None).cast("boolean")).alias("matched"),
             )
 
         return F.transform(F.col(f"value.{side}"), one)

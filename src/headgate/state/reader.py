@@ -14,6 +14,7 @@ from pyspark.sql.types import BinaryType, DataType, StructField, StructType
 
 from headgate import jvm
 from headgate.base.errors import NotFoundError, UsageError
+from headgate.graph.formats import config_of
 from headgate.snapshots.layouts import Layout
 from headgate.snapshots.snapshot import Snapshot
 from headgate.state.by_name import process_rows
@@ -99,7 +100,7 @@ class StateReader:
         key = F.struct(*parts).alias("key")
         named = [f["name"] for f in layout["value"]["fields"]]
         if is_packed(layout):
-            rows, named = unpacked(rows), COLUMNS
+            rows, named = unpacked(rows, config_of(self.shape.step(step))), COLUMNS
         if layout["name"] == _EXPIRY:
             end = F.struct(_end(F.col(f"key.{_EXPIRES}"))).alias(_EXPIRY)
             return rows.select(key, end, "partition")

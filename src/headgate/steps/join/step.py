@@ -23,7 +23,14 @@ from headgate.graph.operation import Fit, Operation, Shape
 from headgate.graph.plan import Node, Plan
 from headgate.graph.port import KeyedPort
 from headgate.steps.join import frames
-from headgate.steps.join.within import Between, SameWindow, Within, bounds_of, window_of
+from headgate.steps.join.within import (
+    Between,
+    SameWindow,
+    Within,
+    bounds_of,
+    spelled,
+    window_of,
+)
 
 Unmatched: TypeAlias = Literal["drop", "null", "side"]
 SIDES = ("left", "right")
@@ -172,9 +179,11 @@ class JoinStep(Operation):
     def fits(cls, old: Mapping[str, Any], new: Mapping[str, Any], gains: Sequence[str]) -> Fit:
         conflicts = []
         if old["within"] != new["within"]:
-            was, now = (_spelled(config["within"]) for config in (old, new))
-            # what was forgotten under the old bounds may match under the new ones
-            conflicts.append(f"its rows matched {was} and match {now}")
+            was, now = (spelled(config["within"]) for config in (old, new))
+            conflicts.append(
+                f"within was {was} and is now {now}; rows that could match may have been "
+                "forgotten already"
+            )
         for side in SIDES:
             was, now = (config[f"{side}_unmatched"] for config in (old, new))
             if was == "drop" and now != "drop":
@@ -187,11 +196,6 @@ class JoinStep(Operation):
             for config in (old, new)
         )
         return Fit(tuple(conflicts), other_key(before, after))
-
-
-def _spelled(within: Mapping[str, Any]) -> str:
-    kind = within["type"]
-    return f"{kind} " + ", ".join(f"{k} {v}" for k, v in within.items() if k != "type")
 
 
 def _pair(left: StructType, right: StructType, into: str) -> StructType:

@@ -89,6 +89,26 @@ def _whole(value: Duration, what: str) -> timedelta:
     return duration
 
 
+def spelled(config: Mapping[str, Any]) -> str:
+    """The `within` of a config, for people.
+
+    >>> spelled(between("0 seconds", "1 hour").config())
+    '0 seconds to 1 hour'
+    >>> spelled(hg.sliding("10 minutes", every="1 minute").config())
+    'sliding windows of 10 minutes every 1 minute'
+    """
+    if config["type"] == "between":
+        return " to ".join(_spell(config[bound]) for bound in ("lower_us", "upper_us"))
+    text = f"{config['type']} windows of {_spell(config['size_us'])}"
+    if config["every_us"] != config["size_us"]:
+        text += f" every {_spell(config['every_us'])}"
+    return text + f" offset {_spell(config['offset_us'])}" * bool(config["offset_us"])
+
+
+def _spell(micros: int) -> str:
+    return spell_duration(timedelta(microseconds=micros)) if micros else "0 seconds"
+
+
 def window_of(within: Within) -> dict[str, int] | None:
     """The windows of a join, as the kernel reads them."""
     if isinstance(within, Between):
