@@ -245,7 +245,7 @@ def topic(
     schema: Schema | None = None,
     key: Expr | None = None,
     start: StartPosition = "earliest",
-    **options: str,
+    **options: str | int,
 ) -> Topic:
     """A topic by its address; the options depend on the system that the topic is in.
 
@@ -255,7 +255,7 @@ def topic(
 
     >>> topic("log:data/orders", schema="id BIGINT").describe()
     'log:data/orders'
-    >>> topic("kafka://localhost:9092/orders", schema="id BIGINT", max_records="10000").address
+    >>> topic("kafka://localhost:9092/orders", schema="id BIGINT", max_records=10_000).address
     'kafka://localhost:9092/orders'
     >>> topic("kafka://localhost:9092/orders", schema="id BIGINT", format="avro",
     ...     registry="https://registry:8081", registry_credentials="app:s3same-open").address
@@ -263,4 +263,4 @@ def topic(
     """
     protect_address(address)  # it may be refused, with its text
     split_address(address)
-    return Topic(address, schema, key, start, options)
+    return Topic(address, schema, key, start, {name: str(text) for name, text in options.items()})

@@ -19,12 +19,13 @@ def choice(own: Mapping[str, str], name: str, allowed: Sequence[str]) -> str:
     return value
 
 
-def check_limit(limit: str) -> None:
+def check_limit(limit: str | int) -> None:
     """Raise if this is not how many records a batch may have.
 
-    >>> check_limit("1000")
+    >>> check_limit("1000"), check_limit(1000)
+    (None, None)
     """
-    if not limit.isdigit() or int(limit) < 1:
+    if not str(limit).isdigit() or int(limit) < 1:
         raise GraphError(
             "max_records must be a whole number of at least 1",
             got=repr(limit),

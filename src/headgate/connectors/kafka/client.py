@@ -58,7 +58,7 @@ def split_options(
                 remedy="leave it out",
             )
         if given in known:
-            own[given] = value
+            own[given] = str(value)
         elif "." in name:
             client[name] = str(value)
         else:
