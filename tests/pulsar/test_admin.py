@@ -71,7 +71,7 @@ def test_a_namespace_that_is_not_there_is_told(admin: PulsarAdmin) -> None:
 )
 def test_whatever_is_asked_of_a_missing_topic_says_so(admin: PulsarAdmin, ask: object) -> None:
     assert callable(ask)
-    with pytest.raises(NotFoundError, match=r"no topic at pulsar://\S+/admin-nobody: make it"):
+    with pytest.raises(NotFoundError, match=r"no topic at pulsar://\S+/admin-nobody: create it"):
         ask(admin)
     assert admin.partitions(NOBODY) is None
 
